@@ -92,10 +92,24 @@ def test_a_campaign_of_every_kind(run, asked, create, tmp_path: Path, words: lis
     assert (shown["campaign_id"], shown["kind"], shown["users"]) == (campaign.id, kind, people)
     assert shown["proved_delta"] <= shown["delta"] and shown["reports"] >= people
     assert {each["party"] for each in shown["who_sees_what"]} >= {"everybody", "the shuffler", "the analyzer"}
-    code, out, _ = run("campaign", "show", file)
+    code, out, _ = run("campaign", "show", file, "--all")
     said = " ".join(out.split())
     assert code == 0 and "Who sees what" in said and shown["accurate"][:30] in said
     assert "device." in said and ("Warning" in said) == bool(shown["warnings"])
+    # The first screen: what it is, how accurate, who is trusted, what next.
+    code, out, _ = run("campaign", "show", file)
+    short = " ".join(out.split())
+    assert code == 0 and "Who sees what" not in short and "models signed by" not in short
+    for words in (
+        shown["learns"],
+        shown["accurate"][:30],
+        shown["trusted"][:30],
+        "campaign show",
+        "--all",
+        "serve all",
+    ):
+        assert words in short, words
+    assert ("Warning" in short) == bool(shown["warnings"]) and len(out.splitlines()) < 40
 
 
 def test_what_is_asked_of_a_learner_arrives(create, tmp_path: Path) -> None:
@@ -117,6 +131,16 @@ def test_the_default_is_one_that_no_liar_can_spoil(create) -> None:
     for words in (["linucb", *LINEAR[:-1]], [*FIT, "--method", "shares"], [*ARMS, "--method", "shares"]):
         error = create(*words, out="no.json", code=2)["error"]
         assert error["parameter"] == "method" and "--allow-unbounded" in error["message"]
+
+
+def test_people_who_are_left_out_are_not_counted_as_asked(run, create, tmp_path: Path) -> None:
+    """Rounds of equal size: of the people of --users some are never asked."""
+    words = [*ROWS, "--classes", "no,yes", "--users", 25, "--epsilon", 60, "--delta", 0.1, "--rounds", 2]
+    assert create("fit", *words, "--solver", "sgd")["users"] == 24
+    said = " ".join(run("campaign", "show", tmp_path / "campaign.json")[1].split())
+    assert "people 24 are asked, of 25 (--users): rounds are of equal size, and 1 are left out" in said
+    create(*ARMS, out="arms.json")
+    assert "people 60 are asked " in " ".join(run("campaign", "show", tmp_path / "arms.json")[1].split())
 
 
 def test_any_statistic(create, plan_file: Path) -> None:
@@ -225,6 +249,10 @@ def test_a_campaign_whose_parts_disagree_is_refused(asked, create, plan_file: Pa
         {"learner": {**learner, "arms": 3}},
         {"learner": {**learner, "epsilon": 80.0}},
         {"learner": {**learner, "kind": "dowsing"}},
+        {"learner": {**learner, "horizon": "many"}},
+        {"learner": {"kind": "arms"}},
+        {"seatings": "none"},
+        {"seatings": [{**seating, "more": 1}]},
         {"seatings": [{**seating, "plan": plan}]},
         {"seatings": [{**seating, "visits": 2}]},
         {"routing": {**routing, "rounds": 10**6}},
@@ -233,6 +261,8 @@ def test_a_campaign_whose_parts_disagree_is_refused(asked, create, plan_file: Pa
     ):
         error = asked("campaign", "show", edited(file, **fields), code=2)["error"]
         assert error["parameter"] and "\n" not in error["message"], fields
+        # One sentence, and none of another inside of it; nor Python's own words.
+        assert error["message"].count(", got ") == 1 and "Error(" not in error["message"], error
     # Another spelling of the same document has another id.
     (tmp_path / "edited.json").write_text(json.dumps(document, indent=2))
     assert "unchanged" in asked("campaign", "show", tmp_path / "edited.json", code=2)["error"]["message"]

@@ -3,13 +3,15 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import httpx
@@ -20,7 +22,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.client import Client
 from shuffledp.service.keys import load_public_key, load_tokens, make_keys
 from shuffledp.service.task import Task
-from shuffledp.service.wire import CIPHERTEXT_BYTES
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, pack_upload
 
 COMMAND = [sys.executable, "-m", "shuffledp"]
 SECONDS = 5.0
@@ -56,11 +58,13 @@ def free_ports(count: int) -> list[int]:
 
 
 @contextmanager
-def serving(setting: Setting, role: str, port: int, *more: str) -> Iterator["subprocess.Popen[str]"]:
+def serving(
+    setting: Setting, role: str, port: int, *more: str, command: Sequence[str] = COMMAND
+) -> Iterator["subprocess.Popen[str]"]:
     """A server as a process; killed at the end if it is still there."""
     words = [role, "--store", str(setting.folder / f"{role}.db"), "--keys", str(setting.folder / "keys")]
     words += ["--task", str(setting.folder / "task.json"), "--port", str(port), *more]
-    process = subprocess.Popen([*COMMAND, "serve", *words], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen([*command, "serve", *words], stderr=subprocess.PIPE, text=True)
     try:
         until(lambda: answers(port), process)
         yield process
@@ -155,6 +159,72 @@ def test_a_batch_that_is_being_opened_is_left_and_read_later(tmp_path: Path) -> 
     # It goes on where it was.
     with serving(setting, "analyzer", port) as process, setting.client(port, "read") as read:
         assert read.get(path).json()["batches_received"] == 1 and read.get(path).json()["batches_read"] == 0
+
+
+def test_a_batch_that_is_being_sealed_is_left_and_sealed_later(tmp_path: Path) -> None:
+    """In pieces of one message it would take many seconds: what is written is thrown away, and nothing is lost."""
+    setting = prepared(tmp_path, 400)
+    [port] = free_ports(1)
+    path = f"/v1/tasks/{setting.task.id}"
+    slowly = (
+        "import sys; from shuffledp.service.shuffler import desk; desk.PIECE_BYTES = 77; from shuffledp import cli; "
+    )
+    slowly += "cli.main(sys.argv[1:])"
+    with TakingBatches() as hop:
+        url = f"http://127.0.0.1:{hop.server_port}"
+        with serving(setting, "shuffler", port, "--analyzer", url, command=(sys.executable, "-c", slowly)) as process:
+            with setting.client(port, "enrol") as client:
+                seats = client.post(f"{path}/seats?count=400").json()["seats"]
+                length = setting.task.routing.longest_report_bytes
+                reports = [SentReport(os.urandom(16).hex(), seat["seat"], os.urandom(length)) for seat in seats]
+                kind = {"Content-Type": "application/octet-stream"}
+                assert client.post(f"{path}/reports", content=pack_upload(reports), headers=kind).is_success
+            store = setting.folder / "shuffler.db"
+            until(lambda: pieces_of(store) > 0, process)
+            seconds, said = told_to_stop(process)
+        assert seconds < SECONDS and process.returncode == 0, said
+        assert "the shuffler leaves 400 reports acknowledged, 1 open batches" in said and "Traceback" not in said
+        sent = b"".join(report.body for report in reports)
+        messages = sorted(sent[at : at + CIPHERTEXT_BYTES] for at in range(0, len(sent), CIPHERTEXT_BYTES))
+        assert hop.bodies == [] and 0 < pieces_of(store) < len(messages), "it was not in the middle of sealing"
+        with serving(setting, "shuffler", port, "--analyzer", url) as process:
+            until(lambda: hop.bodies, process)
+        [body] = hop.bodies
+    assert sorted(body[at : at + CIPHERTEXT_BYTES] for at in range(0, len(body), CIPHERTEXT_BYTES)) == messages
+
+
+def pieces_of(store: Path) -> int:
+    """How many pieces of a batch a shuffler has written."""
+    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True, timeout=5)) as database:
+        names = database.execute("SELECT name FROM sqlite_master WHERE name LIKE 'pieces_%' AND type = 'table'")
+        return sum(database.execute(f"SELECT COUNT(*) FROM {name}").fetchone()[0] for (name,) in names.fetchall())
+
+
+class TakingBatches(HTTPServer):
+    """A next hop that takes whatever comes."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Taking)
+        self.bodies: list[bytes] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        self.shutdown()
+        self.server_close()
+
+
+class Taking(BaseHTTPRequestHandler):
+    """Answers that it has the batch."""
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if body:
+            self.server.bodies.append(body)
+        self.send_response(201)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing is said."""
 
 
 def test_a_next_hop_that_does_not_answer_does_not_hold_a_server(tmp_path: Path) -> None:

@@ -212,6 +212,8 @@ class Service:
     signing: SigningKey = field(default_factory=SigningKey.generate)
     address: Callable[[str], str] | None = None
     """Of stores, by their names; without it they are files in the folder."""
+    older: tuple[PrivateKey, ...] = ()
+    older_signing: tuple[SigningKey, ...] = ()
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
@@ -222,6 +224,8 @@ class Service:
             opener=OpenerHere(self.key),
             signing=self.signing,
             clock=self.clock,
+            older={each.public: OpenerHere(each) for each in self.older},
+            older_signing=self.older_signing,
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)
         self.shuffler = ShufflerServer(

@@ -82,7 +82,7 @@ def test_nothing_is_left_where_making_them_failed(tmp_path: Path, monkeypatch) -
         if len(written) == 3:
             raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(module, "_write", full)
+    monkeypatch.setattr(module, "write_secret", full)
     with pytest.raises(ParameterError, match="no space left on device: name another"):
         make_keys(tmp_path / "keys", bits=RandomBits.secure())
     assert list(tmp_path.iterdir()) == []

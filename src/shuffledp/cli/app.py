@@ -17,7 +17,7 @@ from shuffledp.cli.explain import explain
 from shuffledp.cli.fit import fit
 from shuffledp.cli.heavy_hitters import heavy_hitters
 from shuffledp.cli.histogram import histogram
-from shuffledp.cli.keys import keys
+from shuffledp.cli.keys import keys_app
 from shuffledp.cli.ledger import ledger_app
 from shuffledp.cli.mean import private_mean
 from shuffledp.cli.optimize import plan_optimize
@@ -72,7 +72,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
     },
     "Live": {
         "demo": demo_app,
-        "keys": keys,
+        "keys": keys_app,
         "task": task_app,
         "campaign": campaign_app,
         "serve": serve_app,

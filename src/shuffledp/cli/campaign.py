@@ -19,11 +19,15 @@ File = Annotated[Path, typer.Argument(help="The campaign's file.", metavar="FILE
 
 
 @campaign_app.command("show")
-def show_campaign(file: File, as_json: options.AsJson = False) -> None:
-    """What a campaign learns, what it promises, its rounds, and who sees what."""
+def show_campaign(
+    file: File,
+    whole: Annotated[bool, typer.Option("--all", help="Its rounds, its keys, and who sees what, too.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """What a campaign learns, how accurate it is, whom one trusts, and what to do next."""
     from shuffledp.service.campaign import Campaign
 
-    report_campaign(Campaign.load(file), as_json=as_json, more={})
+    report_campaign(Campaign.load(file), file=file, as_json=as_json, more={}, whole=whole)
 
 
 @campaign_app.command("send")

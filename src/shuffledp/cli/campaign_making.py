@@ -37,9 +37,10 @@ class MakingOptions:
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
-        from shuffledp.service.keys import load_public_key, load_verifying_key
+        from shuffledp.service.keys import load_verifying_key
+        from shuffledp.service.rotation import current_public_key
 
-        load_public_key(self.keys)
+        current_public_key(self.keys)
         load_verifying_key(self.keys)
         if self.out.exists():
             way_out = "name another: a campaign is never changed"
@@ -89,4 +90,5 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": making.ledger}
-    report_campaign(made, as_json=making.as_json, more=more, measured=measured.document(), keys=folder)
+    seconds = measured.document()
+    report_campaign(made, file=out, as_json=making.as_json, more=more, measured=seconds, keys=folder)

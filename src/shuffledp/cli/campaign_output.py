@@ -92,20 +92,34 @@ def _waits(campaign: "Campaign") -> str:
     return f"is dropped {seconds:,.0f} s after its model, and the learner goes on without it; never released small"
 
 
+def _people(told: "Described") -> str:
+    """How many are asked; and, where these are fewer than were planned for, why."""
+    if told.planned in (None, told.people):
+        return f"{told.people:,} are asked"
+    left = (told.planned or 0) - told.people
+    return (
+        f"{told.people:,} are asked, of {told.planned:,} (--users): rounds are of equal size, and {left:,} are left out"
+    )
+
+
 def report_campaign(
     campaign: "Campaign",
     *,
+    file: Path,
     as_json: bool,
     more: dict[str, Any],
+    whole: bool = False,
     measured: dict[str, Any] | None = None,
     keys: Path | None = None,
 ) -> None:
-    """Print what a campaign is.
+    """Print what a campaign is, how accurate, who is trusted and what to do next; or all there is to say.
 
     Args:
         campaign: whichever.
-        as_json: for a machine.
-        more: what was done beside, with the file under "out" where it was made just now.
+        file: where it is, for what to type next.
+        as_json: for a machine, which is told everything.
+        more: what was done beside.
+        whole: whether everything is printed.
         measured: seconds that were measured here.
         keys: the folder of keys, for what to type next.
     """
@@ -121,29 +135,43 @@ def report_campaign(
     rows = [
         ("campaign", campaign.id),
         ("learns", told.learns),
-        ("people", f"{told.people:,}"),
-        ("rounds", told.rounds),
-        ("a round that is not full", _waits(campaign)),
-        ("a person", _often(campaign)),
+        ("people", _people(told)),
         ("privacy", f"epsilon {told.privacy.epsilon:g}, delta {told.privacy.delta:g}, for the whole campaign"),
-        ("because", told.because),
-        ("trusted", told.trusted),
         ("how accurate", told.accurate),
-        ("models", _age(learner.model_age)),
-        ("encrypted to", campaign.public_key.text),
-        ("models signed by", campaign.signing_key.text),
+        ("trusted", told.trusted),
         ("one lying device", plan.lying_client),
         ("it rests on", plan.rests_on),
         ("an application calls", call),
         *more.items(),
     ]
+    cautions = dict.fromkeys((*told.privacy.cautions(told.people), *campaign.warnings))
+    if whole:
+        show(facts("A campaign", rows), facts("How it runs", _running(campaign, told)), _seen(plan, told, who))
+    else:
+        show(facts("A campaign", rows))
+    show(*(f"Warning: {each}" for each in cautions))
+    folder = "KEYS" if keys is None else shlex.quote(str(keys))
+    _suggest(file, folder, fitted=campaign.rows is not None, whole=whole)
+
+
+def _running(campaign: "Campaign", told: "Described") -> list[tuple[str, str]]:
+    """How its rounds go, why the promise holds, and its keys."""
+    return [
+        ("rounds", told.rounds),
+        ("a round that is not full", _waits(campaign)),
+        ("a person", _often(campaign)),
+        ("private because", told.because),
+        ("models", _age(campaign.learner.model_age)),
+        ("encrypted to", campaign.public_key.text),
+        ("models signed by", campaign.signing_key.text),
+    ]
+
+
+def _seen(plan: Any, told: "Described", who: list[tuple[str, str]]) -> Any:
+    """Who sees what, alone and together."""
     seen = [(party, f"{told.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
     without_papers = (replace(each, paper_epsilon=None) for each in plan.collusions()[1:])
-    listed = collusions_listed("Who sees what; together, of one visit", without_papers, plan.privacy.epsilon, seen)
-    cautions = dict.fromkeys((*told.privacy.cautions(told.people), *campaign.warnings))
-    show(facts("A campaign", rows), listed, *(f"Warning: {each}" for each in cautions))
-    if more:
-        _suggest(more["out"], "KEYS" if keys is None else shlex.quote(str(keys)), fitted=campaign.rows is not None)
+    return collusions_listed("Who sees what; together, of one visit", without_papers, plan.privacy.epsilon, seen)
 
 
 def _age(age: int) -> str:
@@ -153,11 +181,13 @@ def _age(age: int) -> str:
     return f"numbered from 0, a new one after every release; {old}"
 
 
-def _suggest(out: Path, folder: str, *, fitted: bool) -> None:
-    name = shlex.quote(str(out))
+def _suggest(file: Path, folder: str, *, fitted: bool, whole: bool) -> None:
+    name = shlex.quote(str(file))
     kept = " -o model.json" if fitted else ""
+    all_of_it = [] if whole else [("its rounds, and who sees what", f"campaign show {name} --all")]
     next_steps(
         [
+            *all_of_it,
             ("serve it", f"serve all --folder service --keys {folder} --campaign {name}"),
             ("see what is learned", f"campaign model --campaign {name} --analyzer http://127.0.0.1:8002{kept}"),
             ("check every model", "doctor --store service/analyzer.db"),

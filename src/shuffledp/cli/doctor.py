@@ -23,7 +23,7 @@ def doctor(
     as_json: options.AsJson = False,
 ) -> None:
     """Check everything that is named; exit code 3 if something fails. Nothing is changed."""
-    from shuffledp.cli import doctor_campaigns
+    from shuffledp.cli import doctor_campaigns, doctor_keys, doctor_remains
     from shuffledp.cli.doctor_checks import Checks
     from shuffledp.service.client.calls import check_url
 
@@ -35,12 +35,18 @@ def doctor(
     tokens = None if keys is None else checks.at_keys(keys)
     if keys is not None:
         doctor_campaigns.look_at_signing_keys(checks, keys)
-    task = None if task_file is None else checks.at_task(task_file, keys)
+        doctor_keys.look_at_older_keys(checks, keys)
+    task = None if task_file is None else checks.at_task(task_file)
+    if task is not None and keys is not None:
+        doctor_keys.look_at_key_of(checks, "task's key", task.public_key.text, keys)
     campaign = None
     if campaign_file is not None:
         campaign = doctor_campaigns.look_at_campaign(checks, campaign_file, keys)
     for address in store or []:
         checks.at_store(address)
+        doctor_remains.look_at_remains(checks, address)
+        if keys is not None:
+            doctor_keys.look_at_keys_of_store(checks, address, keys)
         doctor_campaigns.look_at_models(checks, address)
     for role, url in servers:
         checks.at_server(role, url, task, tokens)

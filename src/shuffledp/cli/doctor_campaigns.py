@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -13,6 +14,7 @@ from shuffledp.service import keys
 from shuffledp.service.analyzer.replaying import replay
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import Calls
+from shuffledp.service.ended import Ended
 from shuffledp.service.models import checked_model
 from shuffledp.service.store import inspect_store, look_into_analyzer
 from shuffledp.service.store.contract import AnalyzerRecords
@@ -42,11 +44,17 @@ def look_at_campaign(checks: Checks, file: Path, folder: Path | None) -> Campaig
         checks += [Check("campaign's method", "warn", warning, advice) for warning in campaign.warnings]
         if folder is not None:
             with checks.noting("campaign's keys"):
-                found = (keys.load_public_key(folder), keys.load_verifying_key(folder))
-                same = found == (campaign.public_key, campaign.signing_key)
+                publics = [keys.load_public_key(folder), *(each.public for each in _own(keys.ANALYZER, folder))]
+                verifying = [keys.load_verifying_key(folder), *(each.public for each in _own(keys.MODELS, folder))]
+                same = campaign.public_key in publics and campaign.signing_key in verifying
                 to_do = "the analyzer with these keys cannot serve it: create the campaign again"
                 checks.verdict("campaign's keys", same, campaign.signing_key.text, to_do)
     return campaign
+
+
+def _own(kind: "keys.PairFiles[Any]", folder: Path) -> tuple[Any, ...]:
+    """The secret halves of a folder that has any."""
+    return kind.ring(folder) if kind.files(folder) else ()
 
 
 def look_at_models(checks: Checks, address: str) -> None:
@@ -61,7 +69,8 @@ def look_at_models(checks: Checks, address: str) -> None:
 
     def each(records: AnalyzerRecords) -> None:
         for campaign_id, text in records.tasks().items():
-            if kind_of_document(json.loads(text)) != "a campaign":
+            # One that has ended may have been purged of what its batches said.
+            if Ended.of(text) is not None or kind_of_document(json.loads(text)) != "a campaign":
                 continue
             what = f"models of {campaign_id[:12]}"
             with checks.noting(what):

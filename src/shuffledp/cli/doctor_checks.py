@@ -96,7 +96,7 @@ class Checks(list[Check]):
     def at_keys(self, folder: Path) -> Tokens | None:
         """Each file by itself, and whether they fit together; answers the tokens."""
         private = tokens = None
-        if (folder / keys.PRIVATE).exists():
+        if keys.ANALYZER.files(folder):
             with self.noting("private key"):
                 private = keys.load_private_key(folder)
                 self.append(Check("private key", "ok", str(folder / keys.PRIVATE)))
@@ -123,19 +123,14 @@ class Checks(list[Check]):
                 self.verdict(f"{role} token", same, str(file), to_do)
         return tokens
 
-    def at_task(self, file: Path, folder: Path | None) -> Task | None:
-        """The task's file, and whether its key is the folder's; answers the task."""
+    def at_task(self, file: Path) -> Task | None:
+        """The task's file; answers the task."""
         task = None
         with self.noting("task"):
             task = Task.load(file)
             self.append(Check("task", "ok", task.id))
             advice = "choose a method of bits or coins for people you do not know"
             self += [Check("task's method", "warn", warning, advice) for warning in task.warnings]
-            if folder is not None:
-                with self.noting("task's key"):
-                    same = keys.load_public_key(folder) == task.public_key
-                    to_do = "the analyzer with these keys cannot read it: create the task again"
-                    self.verdict("task's key", same, task.public_key.text, to_do)
         return task
 
     def at_store(self, address: str) -> None:

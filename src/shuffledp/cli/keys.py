@@ -1,17 +1,38 @@
-"""`shuffledp keys`: the analyzer's key pair and a token for each role."""
+"""`shuffledp keys`: the analyzer's key pair and a token for each role; new ones with an overlap, old ones destroyed."""
 
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.output import facts, next_steps, print_json, show
+from shuffledp.errors import ParameterError
 
-Folder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
+
+class MakingGroup(typer.core.TyperGroup):
+    """A group whose first command may be left out: `shuffledp keys FOLDER` makes keys."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the words of the command line; without a command they are those of `make`."""
+        named = next((word for word in args if not word.startswith("-")), None)
+        if named not in self.commands and (named is not None or not {"-h", "--help"} & set(args)):
+            args = ["make", *args]
+        return super().parse_args(ctx, args)
 
 
-def keys(folder: Folder, as_json: options.AsJson = False) -> None:
+keys_app = typer.Typer(
+    cls=MakingGroup,
+    help="Make the keys of a service in a new FOLDER; then rotate and retire them: make, rotate, retire.",
+)
+
+NewFolder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
+Folder = Annotated[Path, typer.Argument(help="The folder of keys.", metavar="FOLDER")]
+
+
+@keys_app.command("make")
+def make(folder: NewFolder, as_json: options.AsJson = False) -> None:
     """Make the keys of a service: one pair for the analyzer, a token for each role."""
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import PRIVATE, PUBLIC, SIGNING, TOKENS, VERIFYING, make_keys, token_name
@@ -42,3 +63,120 @@ def keys(folder: Folder, as_json: options.AsJson = False) -> None:
             ("or a learner on devices", "campaign create --help"),
         ]
     )
+
+
+@keys_app.command("rotate")
+def rotate(
+    folder: Folder,
+    tokens: Annotated[bool, typer.Option("--tokens", help="The tokens instead of the key pairs.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make new keys current; tasks of the older ones are served, and older tokens taken, until they are retired."""
+    from shuffledp.randomness import RandomBits
+    from shuffledp.service.keys import ANALYZER, MODELS
+    from shuffledp.service.rotation import rotate_keys, rotate_tokens
+
+    bits = RandomBits.secure()
+    if tokens:
+        older = {role: len(some) for role, some in rotate_tokens(folder, bits=bits).older.items()}
+        if as_json:
+            print_json({"schema": 1, "folder": str(folder), "older_tokens": older})
+            return
+        rows = [
+            ("tokens", f"new for {', '.join(older)}; older ones are taken, too"),
+            ("now", "start the analyzer again, then the shuffler: servers read tokens when they start"),
+            ("then", "give the new enrol.token to devices, read.token to readers, admin.token to the operator"),
+            ("at last", "retire the older ones, and start both servers again"),
+        ]
+        show(facts(f"New tokens in {folder}", rows))
+        next_steps([("when everybody has a new one", f"keys retire {folder} --tokens")])
+        return
+    public = rotate_keys(folder, bits=bits)
+    files = [file.name for kind in (ANALYZER, MODELS) for file in kind.files(folder) if "-" in file.name]
+    if as_json:
+        print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "older_keys": files})
+        return
+    rows = [
+        ("new tasks", f"are encrypted to {public.text}"),
+        ("older keys", f"{', '.join(files)}: tasks that name them are served until they end"),
+        ("now", "start the analyzer again; copy analyzer.pub and models.pub to where tasks are created"),
+    ]
+    show(facts(f"New keys in {folder}", rows))
+    retire = f"keys retire {folder} --store ANALYZER_STORE"
+    next_steps([("when tasks of the older keys have ended", retire)])
+
+
+@keys_app.command("retire")
+def retire(
+    folder: Folder,
+    store: Annotated[
+        list[str] | None,
+        typer.Option(help="A store of an analyzer with these keys; repeat it for all.", metavar="FILE|ADDRESS"),
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="An older key's file; all of them if left out.", metavar="NAME")
+    ] = None,
+    tokens: Annotated[bool, typer.Option("--tokens", help="The older tokens instead of the older keys.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
+    from shuffledp.service.rotation import retire_keys, retire_tokens
+
+    if tokens:
+        count = retire_tokens(folder)
+        if as_json:
+            print_json({"schema": 1, "folder": str(folder), "tokens": count})
+            return
+        show(f"{count} older tokens are forgotten: servers refuse them when they are started again.")
+        return
+    if not store:
+        way_out = "name every store of an analyzer that has these keys, or --tokens"
+        raise ParameterError("store", None, "must be given: it says which keys are needed", way_out)
+    for name in key or ():
+        if not (folder / name).is_file() or "-" not in name or not name.endswith(".key"):
+            raise ParameterError(
+                "key", name, f"must be an older key's file in {folder}", "leave it out for all of them"
+            )
+    with ExitStack() as held:
+        # Held while keys are destroyed: nobody is given a task meanwhile that would need one.
+        done = retire_keys(folder, _needed(held, store), key or ())
+    if done.kept:
+        who = "; ".join(f"{file} by {_listed(needs)}" for file, needs in done.kept.items())
+        way_out = "let it finish, or end it with `shuffledp store end`; --key NAME retires another"
+        raise ParameterError("folder", str(folder), f"must have older keys that nothing needs, not {who}", way_out)
+    if as_json:
+        print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed)})
+        return
+    rows = [("destroyed", ", ".join(done.destroyed) or "none: there are no older keys")]
+    if done.destroyed:
+        rows.append(("copies", "destroy them, too: in backups, and on other machines"))
+    show(facts(f"Older keys in {folder}", rows))
+
+
+def _listed(needs: tuple[str, ...], most: int = 3) -> str:
+    more = f" and {len(needs) - most} more" if len(needs) > most else ""
+    return ", ".join(needs[:most]) + more
+
+
+def _needed(held: ExitStack, addresses: list[str]) -> dict[str, list[str]]:
+    """What still needs which key, by the text of its public half."""
+    from contextlib import closing
+
+    from shuffledp.service.analyzer.needing import needed_keys
+    from shuffledp.service.store import open_analyzer_store
+
+    needed: dict[str, list[str]] = {}
+    for address in addresses:
+        opened = held.enter_context(closing(_existing(address, open_analyzer_store)))
+        for key, who in opened.read(needed_keys).items():
+            needed.setdefault(key, []).extend(who)
+    return needed
+
+
+def _existing(address: str, open_store: Any) -> Any:
+    """A store that is there: a new one needs no keys, and would say so."""
+    from shuffledp.service.store import inspect_store
+
+    if not inspect_store(address).is_analyzers:
+        raise ParameterError("store", address, "must be an analyzer's", "the shuffler's says nothing about keys")
+    return open_store(address)

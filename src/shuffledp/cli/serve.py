@@ -1,10 +1,10 @@
 """`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
 
 import json
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -12,6 +12,8 @@ from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.service.serving import Server
+
+S = TypeVar("S", bound=Any)
 
 serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.")
 
@@ -57,7 +59,14 @@ def serve_shuffler(
     limits = Limits(max_rate, max_at_once)
 
     def make() -> "Server":
-        return _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits)
+        from shuffledp.cli.foreign_keys import doubt_of_tokens
+        from shuffledp.service.keys import load_tokens
+        from shuffledp.service.tokens import HOP
+
+        made = _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits)
+        if doubt := doubt_of_tokens(analyzer, load_tokens(keys).secrets[HOP]):
+            typer.echo(f"warning: {doubt}", err=True)
+        return made
 
     _run({"shuffler": (address, make)})
 
@@ -121,38 +130,66 @@ def serve_all(
 def _shuffler(
     store: str, keys: Path, analyzer: str, texts: list[str], address: Any, lease_seconds: float, limits: Any = None
 ) -> "Server":
+    from shuffledp.cli.foreign_keys import check_roles, check_task_keys
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.server import ShufflerServer, post_to
     from shuffledp.service.store import open_shuffler_store
-    from shuffledp.service.tokens import HOP
+    from shuffledp.service.tokens import ENROL, HOP
 
     tokens = load_tokens(keys)
+    check_roles(keys, tokens, ENROL, HOP)
+    for doubt in check_task_keys(keys, texts):
+        typer.echo(f"warning: {doubt}", err=True)
     post = post_to(analyzer, tokens.secrets[HOP])
-    server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
-    for text in texts:
-        server.add_task(text)
+    with _closed_if_refused(open_shuffler_store(store)) as opened:
+        server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds)
+        for text in texts:
+            server.add_task(text)
     return uvicorn_server(shuffler_app(server, tokens, limits), address)
 
 
 def _analyzer(
     store: str, keys: Path, texts: list[str], address: Any, limits: Any = None, ledger: Path | None = None
 ) -> "Server":
+    from shuffledp.cli.foreign_keys import check_roles, where_keys_went
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
-    from shuffledp.service.keys import SIGNING, load_private_key, load_signing_key, load_tokens
+    from shuffledp.service.keys import ANALYZER, MODELS, load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.store import open_analyzer_store
+    from shuffledp.service.tokens import HOP
 
-    tokens, key = load_tokens(keys), load_private_key(keys)
+    tokens, (key, *older) = load_tokens(keys), ANALYZER.ring(keys)
     # Folders from before there were campaigns have none.
-    signing = load_signing_key(keys) if (keys / SIGNING).exists() else None
-    server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing, ledger=ledger)
-    for text in texts:
-        server.add_task(text)
+    signing = MODELS.ring(keys) if MODELS.files(keys) else ()
+    check_roles(keys, tokens, HOP)
+    with where_keys_went(keys), _closed_if_refused(open_analyzer_store(store)) as opened:
+        server = AnalyzerServer(
+            opened,
+            key=key,
+            opener=Opener(key),
+            signing=signing[0] if signing else None,
+            ledger=ledger,
+            # Workers of an older key begin with its first batch.
+            older={each.public: Opener(each) for each in older},
+            older_signing=tuple(signing[1:]),
+        )
+        for text in texts:
+            server.add_task(text)
     return uvicorn_server(analyzer_app(server, tokens, limits), address)
+
+
+@contextmanager
+def _closed_if_refused(opened: S) -> Iterator[S]:
+    """A store that is let go of where what it has, or is to take, is refused."""
+    try:
+        yield opened
+    except BaseException:
+        opened.close()
+        raise
 
 
 def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:

@@ -53,10 +53,10 @@ def create(
     from shuffledp.randomness import RandomBits
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
-    from shuffledp.service.keys import load_public_key
+    from shuffledp.service.rotation import current_public_key
     from shuffledp.service.task import Task
 
-    key = load_public_key(keys)
+    key = current_public_key(keys)
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
     made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded)

@@ -54,11 +54,10 @@ def draw_live(
         axes.axhline(level[0], color="0.45", linewidth=1, linestyle=(0, (4, 3)), zorder=1)
     axes.set_xlim(0, max(float(line.x[-1]) for line in (live, *others)))
     axes.set_ylim(bottom=bottom, top=top)
-    low, high = axes.get_ylim()
-    named = [(live.name, LIVE, float(live.y[-1]), True)]
-    named += [(line.name, str(line.colour), float(np.asarray(line.y)[-1]), False) for line in others]
-    named += [] if level is None else [(level[1], "0.35", level[0], False)]
-    _name_at_the_end(axes, named, low, high)
+    named = [(live.name, LIVE, _end(live), True)]
+    named += [(line.name, str(line.colour), _end(line), False) for line in others]
+    named += [] if level is None else [(level[1], "0.35", (axes.get_xlim()[1], level[0]), False)]
+    name_at_the_end(axes, named)
     axes.locator_params(axis="x", integer=True)
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.set(xlabel=against, ylabel=measures)
@@ -69,13 +68,28 @@ def draw_live(
     save_figure(figure, path)
 
 
-def _name_at_the_end(axes: Any, named: Sequence[tuple[str, str, float, bool]], low: float, high: float) -> None:
-    """Names to the right of the lines' ends, moved apart where they would lie on each other."""
-    order = sorted(named, key=lambda each: each[2])
-    heights = spread([(min(max(each[2], low), high) - low) / (high - low) for each in order], 0.05)
-    for (name, colour, _, strong), height in zip(order, heights, strict=True):
+def _end(line: DrawnLine) -> tuple[float, float]:
+    """Where a line ends, to the right."""
+    return float(np.asarray(line.x)[-1]), float(np.asarray(line.y)[-1])
+
+
+def name_at_the_end(axes: Any, named: Sequence[tuple[str, str, tuple[float, float], bool]]) -> None:
+    """Names to the right, moved apart where they would lie on each other, each with a thin line to what it names.
+
+    Args:
+        axes: with its limits as they will be drawn.
+        named: of each a name, its colour, where it ends, and whether it is printed in bold.
+    """
+    low, high = axes.get_ylim()
+    order = sorted(named, key=lambda each: each[2][1])
+    inside = [min(max(each[2][1], low), high) for each in order]
+    heights = spread([(each - low) / (high - low) for each in inside], 0.05)
+    for (name, colour, (end, _), strong), ends_at, height in zip(order, inside, heights, strict=True):
         style = {"fontweight": "bold" if strong else "normal", "fontsize": 9.5, "color": colour, "va": "center"}
-        axes.annotate(name, (1.012, height), xycoords="axes fraction", annotation_clip=False, **style)
+        # From the middle of the name's left side: it is seen which line it is of, wherever the name had to go.
+        leader = {"arrowstyle": "-", "color": colour, "linewidth": 0.9, "shrinkA": 1, "shrinkB": 2, "relpos": (0, 0.5)}
+        place = {"xycoords": "data", "xytext": (1.045, height), "textcoords": "axes fraction"}
+        axes.annotate(name, (end, ends_at), **place, arrowprops=leader, annotation_clip=False, **style)
 
 
 def spread(heights: Sequence[float], apart: float) -> list[float]:

@@ -216,7 +216,7 @@ class Campaign:
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             if isinstance(broken, ParameterError):
                 raise
-            raise DataError("campaign.seatings", repr(broken), "must have plans and limits", _AGAIN) from None
+            raise DataError("campaign.seatings", "something else", "must have plans and limits", _AGAIN) from None
 
     @cached_property
     def learner(self) -> Learner[Any]:

@@ -1,11 +1,17 @@
 """A folder of keys: the analyzer's key pair, and a token for each role. Made once, whole or not at all.
 
-    analyzer.key   the private key: the analyzer's machine only
-    analyzer.pub   the public key: goes into every task and campaign
-    models.key     what models of campaigns are signed with: the analyzer's machine only
-    models.pub     what devices check models with: goes into every campaign
-    tokens.json    the secrets of all roles: the servers
-    <role>.token   one role's secret by itself: whoever has the role
+    analyzer.key         the private key: the analyzer's machine only
+    analyzer.pub         the public key: goes into every task and campaign
+    models.key           what models of campaigns are signed with: the analyzer's machine only
+    models.pub           what devices check models with: goes into every campaign
+    tokens.json          the secrets of all roles: the servers
+    <role>.token         one role's secret by itself: whoever has the role
+
+Of a folder whose keys were rotated (`shuffledp.service.rotation`) also
+
+    analyzer-<name>.key  an older private key: tasks that were created for it still need it
+    models-<name>.key    an older signing key: of campaigns that were created with it
+    retired.json         older keys that were destroyed, and when
 
 No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
 """
@@ -17,8 +23,9 @@ import os
 import secrets
 import shutil
 import stat
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
@@ -27,8 +34,100 @@ from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, Verifyin
 from shuffledp.service.tokens import ROLES, Tokens
 
 VERSION = 1
+# Of a tokens.json that has older tokens, too: earlier programs must not take it for one without.
+WITH_OLDER = 2
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
+RETIRED = "retired.json"
+
+S = TypeVar("S", PrivateKey, SigningKey)
+
+
+@dataclass(frozen=True)
+class PairFiles(Generic[S]):
+    """Where a kind of key pair lies in a folder: one that is current, and older ones.
+
+    Attributes:
+        kind: the secret half.
+        private: the current secret half's file.
+        public: the current public half's file.
+        secret_field: what the secret is called in its file.
+        public_field: what the public half is called in its file.
+    """
+
+    kind: type[S]
+    private: str
+    public: str
+    secret_field: str
+    public_field: str
+
+    def older(self, key: S) -> str:
+        """The file of a key that is not the current one: the name is a part of its public half."""
+        return f"{Path(self.private).stem}-{key.public.raw[:6].hex()}.key"
+
+    def files(self, folder: Path) -> list[Path]:
+        """The files of all secret halves that a folder has, the current one's usual place first."""
+        found = [folder / self.private, *sorted(folder.glob(f"{Path(self.private).stem}-*.key"))]
+        return [file for file in found if file.exists() and not is_overwritten(file)]
+
+    def secret_text(self, key: S) -> str:
+        """The file of a secret half."""
+        return _json({"version": VERSION, self.secret_field: key.text})
+
+    def public_text(self, key: S) -> str:
+        """The file of a public half."""
+        return _json({"version": VERSION, self.public_field: key.public.text})
+
+    def read(self, file: Path) -> S:
+        """A secret half from its file; refused if anybody but its owner may read it."""
+        check_private(file, "keys")
+        return self.kind.from_text(_field(file, self.secret_field))
+
+    def ring(self, path: Path) -> tuple[S, ...]:
+        """All secret halves of a folder, the current one first; of a file the one that it holds.
+
+        Which one is current the public half says, where it is there: `rotate_keys` replaces it in one step, and
+        whatever names the other files have at that moment, nothing is missing.
+        """
+        if not path.is_dir():
+            return (self.read(path),)
+        for last in (False, False, True):
+            try:
+                return self._ring(path, must_fit=not last)
+            except _MovedError:
+                # Files are being renamed by a rotation: all of them are there, under other names.
+                continue
+        raise AssertionError
+
+    def _ring(self, folder: Path, *, must_fit: bool) -> tuple[S, ...]:
+        files = self.files(folder) or [folder / self.private]
+        current = _field(folder / self.public, self.public_field) if (folder / self.public).exists() else None
+        try:
+            found: list[S] = list({key.raw: key for key in map(self.read, files)}.values())
+        except ParameterError:
+            if must_fit and not all(file.exists() for file in files):
+                raise _MovedError from None
+            raise
+        if must_fit and current not in (None, *(key.public.text for key in found)):
+            raise _MovedError
+        return tuple(sorted(found, key=lambda key: key.public.text != current))
+
+
+class _MovedError(Exception):
+    """Files of a folder were not all where they had been a moment ago."""
+
+
+ANALYZER = PairFiles(PrivateKey, PRIVATE, PUBLIC, "private_key", "public_key")
+MODELS = PairFiles(SigningKey, SIGNING, VERIFYING, "signing_private_key", "signing_key")
+
+
+def is_overwritten(file: Path) -> bool:
+    """Whether a key's file was overwritten with zeros, and only its name is left of it."""
+    with contextlib.suppress(OSError):
+        content = file.read_bytes()
+        return not any(content)
+    return False
+
 
 _MAKE = "make keys with `shuffledp keys FOLDER`"
 
@@ -57,11 +156,11 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         raise _not_new(folder)
     private, signing, tokens = PrivateKey.generate(), SigningKey.generate(), Tokens.generate(bits=bits)
     contents = {
-        PRIVATE: _json({"version": VERSION, "private_key": private.text}),
-        PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
-        SIGNING: _json({"version": VERSION, "signing_private_key": signing.text}),
-        VERIFYING: _json({"version": VERSION, "signing_key": signing.public.text}),
-        TOKENS: _json({"version": VERSION, **tokens.secrets}),
+        PRIVATE: ANALYZER.secret_text(private),
+        PUBLIC: ANALYZER.public_text(private),
+        SIGNING: MODELS.secret_text(signing),
+        VERIFYING: MODELS.public_text(signing),
+        TOKENS: tokens_text(tokens),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
     # All are made in a hidden folder that takes the name in one step: there is never half a set of keys.
@@ -69,7 +168,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     try:
         part.mkdir(mode=0o700)
         for name, text in contents.items():
-            _write(part / name, text, 0o644 if name in (PUBLIC, VERIFYING) else 0o600)
+            write_secret(part / name, text, 0o644 if name in (PUBLIC, VERIFYING) else 0o600)
         settle_name(part / PRIVATE)
         part.replace(target)
     except OSError as refused:
@@ -89,12 +188,18 @@ def _not_new(folder: Path) -> ParameterError:
     return ParameterError("folder", str(folder), "must be new or empty", way_out)
 
 
+def tokens_text(tokens: Tokens) -> str:
+    """The file of all roles' secrets."""
+    older = {"older": {role: list(some) for role, some in tokens.older.items()}} if tokens.older else {}
+    return _json({"version": WITH_OLDER if older else VERSION, **tokens.secrets, **older})
+
+
 def _json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def _write(path: Path, text: str, mode: int) -> None:
-    # Created with its mode: at no time can anybody else open it.
+def write_secret(path: Path, text: str, mode: int) -> None:
+    """A new file, forced to disk, created with its mode: at no time can anybody else open it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), mode)
@@ -104,8 +209,8 @@ def _write(path: Path, text: str, mode: int) -> None:
 
 
 def load_private_key(path: Path) -> PrivateKey:
-    """The analyzer's key from its folder or file; refused if anybody but its owner may read it."""
-    return PrivateKey.from_text(_field(_file(path, PRIVATE), "private_key"))
+    """The analyzer's current key from its folder or file; refused if anybody but its owner may read it."""
+    return ANALYZER.ring(path)[0]
 
 
 def load_public_key(path: Path) -> PublicKey:
@@ -114,8 +219,8 @@ def load_public_key(path: Path) -> PublicKey:
 
 
 def load_signing_key(path: Path) -> SigningKey:
-    """What models are signed with, from its folder or file; refused if anybody but its owner may read it."""
-    return SigningKey.from_text(_field(_file(path, SIGNING), "signing_private_key"))
+    """What models of new campaigns are signed with, from its folder or file; refused if others may read it."""
+    return MODELS.ring(path)[0]
 
 
 def load_verifying_key(path: Path) -> VerifyingKey:
@@ -125,7 +230,7 @@ def load_verifying_key(path: Path) -> VerifyingKey:
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    document = _document(_file(path, TOKENS))
+    document = _document(_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
@@ -180,7 +285,16 @@ def _field(file: Path, name: str) -> str:
     return value
 
 
-def _document(file: Path) -> dict[str, Any]:
+def retired_keys(folder: Path) -> dict[str, str]:
+    """Keys that were destroyed, by their public halves' texts, with the day."""
+    file = folder / RETIRED
+    if not file.exists():
+        return {}
+    found = _document(file).get("keys")
+    return dict(found) if isinstance(found, dict) else {}
+
+
+def _document(file: Path, *versions: int) -> dict[str, Any]:
     try:
         document: Any = json.loads(file.read_bytes())
     except FileNotFoundError:
@@ -191,11 +305,12 @@ def _document(file: Path) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise DataError("keys", str(file), "must be a JSON document", _MAKE) from None
     version = document.get("version") if isinstance(document, dict) else None
-    if version != VERSION:
+    known = versions or (VERSION,)
+    if version not in known:
         raise DataError(
             "keys.version",
             version,
-            f"must be {VERSION} in {file.name}",
+            f"must be {' or '.join(map(str, known))} in {file.name}",
             f"this version of shuffledp reads no other: {_MAKE}",
         )
     return dict(document)

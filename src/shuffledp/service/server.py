@@ -4,8 +4,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
+from shuffledp.errors import ParameterError
 from shuffledp.service.chores import Chores
-from shuffledp.service.problems import TASK_UNKNOWN, RefusedError
+from shuffledp.service.ended import Ended
+from shuffledp.service.problems import TASK_ENDED, TASK_UNKNOWN, RefusedError
 from shuffledp.service.store.contract import Store, TaskRecords
 from shuffledp.service.telemetry import Metrics
 
@@ -60,10 +62,26 @@ class TaskServer(ABC, Generic[R, T, C]):
         self._of_round = of_round
         self._load = load
         self.tasks: Served[T] = Served({}, self._found)
+        self.ended: set[str] = set()
         for task_id, text in store.read(lambda records: records.tasks()).items():
-            self._hold(task_id, load(text))
+            ended = Ended.of(text)
+            if ended is not None:
+                self.ended.add(task_id)
+            kept = text if ended is None else ended.task
+            if kept is not None:
+                self._hold(task_id, load(kept))
+
+    def check_goes_on(self, task_id: str) -> None:
+        """Refuse what is sent to a task that has ended, or to a round of a campaign that has.
+
+        Raises:
+            RefusedError: it has ended (`task-ended`).
+        """
+        if task_id in self.ended or task_id.partition(".")[0] in self.ended:
+            raise RefusedError(TASK_ENDED, f"task {task_id[:12]} has ended here: nothing is taken for it any more.")
 
     def _round(self, task_id: str) -> T | None:
+        self.check_goes_on(task_id)
         campaign = self.campaigns.get(task_id.partition(".")[0])
         return None if campaign is None else self._of_round(campaign, task_id)
 
@@ -116,6 +134,9 @@ class TaskServer(ABC, Generic[R, T, C]):
             known: what the server knows of it.
             begin: what must be in the store as soon as the text is: a kill leaves both or neither.
         """
+        if task_id in self.ended:
+            problem, way_out = "must not have ended here: its people would be asked twice", "create a new one"
+            raise ParameterError("task", task_id[:12], problem, way_out)
 
         def keep(records: R) -> None:
             records.add_task(task_id, text)

@@ -27,7 +27,7 @@ class Described:
     Attributes:
         kind: its name among the kinds that devices know.
         learns: what it finds out.
-        people: how many are planned for.
+        people: how many are asked.
         reports: how many reports they send at most, all together.
         rounds: how many rounds there are, in words.
         privacy: what every person is promised for everything that the campaign ever asks.
@@ -38,6 +38,7 @@ class Described:
         bound: the number that is proved, in the result's own unit; None where there is none.
         proves_nothing: whether that number is no less than what the worst or an untaught model is known to reach.
         entry: what the campaign costs its population, for a ledger.
+        planned: for how many it was asked to plan, where rounds of whole batches leave some of them out.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Described:
     bound: float | None
     proves_nothing: bool
     entry: Entry
+    planned: int | None = None
 
 
 def described(learner: Learner[Any]) -> Described:
@@ -168,6 +170,7 @@ def _fit(learner: Any) -> Described:
         bound=bound,
         proves_nothing=vain,
         entry=entry,
+        planned=problem.users,
     )
 
 

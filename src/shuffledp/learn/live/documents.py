@@ -131,10 +131,14 @@ def learner_from(document: Any, plans: Sequence[Plan]) -> Learner[Any]:
         raise DataError("learner.kind", found, f"must be one of {', '.join(KINDS)}", _AGAIN)
     try:
         learner = kind.read(document, plans)
-    except ShuffleDPError as refused:
-        raise DataError("learner", document["kind"], f"must be one that can be ({refused})", _AGAIN) from None
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as broken:
-        raise DataError("learner", document["kind"], f"must have all its fields ({broken!r})", _AGAIN) from None
+    except ParameterError as refused:
+        raise DataError(f"learner.{refused.parameter}", refused.value, refused.problem, _AGAIN) from None
+    except ShuffleDPError:
+        raise DataError("learner", document["kind"], "must be one that can be planned", _AGAIN) from None
+    except KeyError as missing:
+        raise DataError("learner", document["kind"], f"must have {missing.args[0]}", _AGAIN) from None
+    except (TypeError, ValueError, IndexError, AttributeError):
+        raise DataError("learner", document["kind"], "must have fields as they were written", _AGAIN) from None
     planned = [seating.plan for seating in learner.seatings]
     # Written again it is the same: nothing is passed over that somebody added.
     if json.loads(json.dumps(learner_document(learner))) != document or planned != list(plans):

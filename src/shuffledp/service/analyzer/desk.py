@@ -36,12 +36,19 @@ class AnalyzerDesk:
         campaigns: by their ids.
         signing: what models are signed with; None where no campaign is served.
         clock: the seconds since the epoch, by which rounds that do not fill are dropped.
+        older_signing: what models of campaigns are signed with that were created before the keys were rotated.
     """
 
     tasks: Mapping[str, Task | RoundTask]
     campaigns: Mapping[str, Campaign] = field(default_factory=dict)
     signing: SigningKey | None = None
     clock: Callable[[], float] = time.time
+    older_signing: tuple[SigningKey, ...] = ()
+
+    def signing_of(self, campaign: Campaign) -> SigningKey | None:
+        """What a campaign's models are signed with: the key that it names; None where it is not here."""
+        own = [key for key in (self.signing, *self.older_signing) if key is not None]
+        return next((key for key in own if key.public == campaign.signing_key), None)
 
     def batch_size(self, task_id: str, batch_id: str) -> int:
         """How many users a batch of a task has, or a refusal."""
@@ -130,6 +137,14 @@ class AnalyzerDesk:
         self._move(records, asked, state, _Lost(lost.dropped, lost.void + len(due), lost.width))
         return True
 
+    def is_over(self, records: AnalyzerRecords, owner: str) -> bool:
+        """Whether a task, or a campaign, has all its answers and nothing of it waits to be read."""
+        campaign = self.campaigns.get(owner)
+        asked = self._asked(owner) if campaign is None else self._asked(round_id(owner, 0, 0))
+        progress = records.progress(owner)
+        state, _ = _stored(records, asked)
+        return progress.batches_read == progress.batches_received and asked.learner.ask(state) is None
+
     def _asked(self, task_id: str) -> "_Asked":
         """What is asked in a task, or in a round of a campaign."""
         parts = split_round(task_id)
@@ -185,11 +200,12 @@ class AnalyzerDesk:
     def _publish(
         self, records: AnalyzerRecords, campaign: Campaign, number: int, state: Any, cohort: Cohort | None
     ) -> None:
-        assert self.signing is not None
+        signing = self.signing_of(campaign)
+        assert signing is not None
         seconds = campaign.waiting.seconds
         closes = None if seconds is None else self.clock() + seconds
         model = model_of(campaign, number, state, cohort, closes=closes)
-        records.add_model(campaign.id, number, signed(model, self.signing))
+        records.add_model(campaign.id, number, signed(model, signing))
 
 
 @dataclass(frozen=True)

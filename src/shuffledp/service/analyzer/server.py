@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import ClosedError
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.charging import charge
-from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
 from shuffledp.service.routing import split_round
@@ -41,12 +41,17 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
 
     Args:
         store: where everything is kept; closed by `stop`.
-        key: what tasks must be encrypted to.
+        key: what new tasks are encrypted to.
         opener: what decrypts batches with it; closed by `stop`.
         signing: what models of campaigns are signed with; without it campaigns are refused.
         clock: the seconds since the epoch, by which rounds that do not fill are dropped.
         ledger: the population's budget, which a task or a campaign is charged to before it is served for the first
             time; one that would pass it is refused.
+        older: what decrypts batches of tasks that name an older key, by the key; closed by `stop`.
+        older_signing: what models of campaigns are signed with that name an older key.
+
+    Raises:
+        ParameterError: a task of the store goes on and names a key that is not here.
     """
 
     def __init__(
@@ -58,15 +63,18 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         signing: SigningKey | None = None,
         clock: Callable[[], float] = time.time,
         ledger: Path | None = None,
+        older: Mapping[PublicKey, Opening] | None = None,
+        older_signing: tuple[SigningKey, ...] = (),
     ) -> None:
-        super().__init__("analyzer", store, _loaded, Campaign.round_of_id, self._do_chores)
-        self._public = key.public
-        self._opener, self._ledger = opener, ledger
-        self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock)
+        super().__init__("analyzer", store, loaded, Campaign.round_of_id, self._do_chores)
+        self._public, self._ledger = key.public, ledger
+        self._openers: dict[PublicKey, Opening] = {**(older or {}), key.public: opener}
+        self.desk = AnalyzerDesk(self.tasks, self.campaigns, signing, clock, older_signing)
         self._newest: dict[str, SignedText] = {}
         self._remembering = threading.Lock()
+        for known in (*self.tasks.values(), *self.campaigns.values()):
+            self._check_keys(known)
         for campaign in self.campaigns.values():
-            self._check_signing(campaign)
             self._remember_newest(campaign.id)
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
@@ -77,7 +85,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
     def stop(self) -> None:
         """Leave the batch at hand for the next time, and let go of what opens batches and of the store."""
         self._chores.ask_to_stop()
-        self._opener.close()
+        for opener in self._openers.values():
+            opener.close()
         super().stop()
 
     def _leaves(self) -> list[str]:
@@ -96,14 +105,14 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         return isinstance(known, Campaign)
 
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task or a campaign that is encrypted to this analyzer's key; its id, and whether it is new."""
-        known = _loaded(text)
-        if known.public_key != self._public:
+        """Serve a task or a campaign that is encrypted to a key of this analyzer; its id, and whether it is new."""
+        known = loaded(text)
+        if known.public_key not in self._openers:
             raise ParameterError(
                 "public_key",
                 known.public_key.text,
                 f"must be this analyzer's, {self._public.text}",
-                "name the folder of keys that it was created with, or create it again",
+                "start the analyzer again if its keys were rotated; else name the folder that it was created with",
             )
         if isinstance(known, Campaign):
             self._check_signing(known)
@@ -115,11 +124,25 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         self._remember_newest(known.id)
         return served
 
+    def _check_keys(self, known: Task | RoundTask | Campaign) -> None:
+        """Refuse to start without a key that is needed: batches would be read as if nobody had sent anything."""
+        has_signing = not isinstance(known, Campaign) or self.desk.signing_of(known) is not None
+        if known.id in self.ended or (known.public_key in self._openers and has_signing):
+            return
+        if self._store.read(lambda records: self.desk.is_over(records, known.id)):
+            return
+        if known.public_key not in self._openers:
+            what = "campaign" if isinstance(known, Campaign) else "task"
+            problem = f"must be in the folder of keys: {what} {known.id[:12]} of the store needs it"
+            way_out = "put it back, or end that with `shuffledp store end`; the shuffler keeps its batches until then"
+            raise ParameterError("public_key", known.public_key.text, problem, way_out)
+        self._check_signing(cast(Campaign, known))
+
     def _check_signing(self, campaign: Campaign) -> None:
         signing = self.desk.signing
         if signing is None:
             raise _unsigned(campaign.id)
-        if campaign.signing_key != signing.public:
+        if self.desk.signing_of(campaign) is None:
             problem = f"must be this analyzer's, {signing.public.text}"
             raise ParameterError("signing_key", campaign.signing_key.text, problem, "create the campaign again")
 
@@ -175,6 +198,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
 
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
+        self.check_goes_on(task_id)
         new = self._store.write(lambda records: self.desk.deliver(records, task_id, batch_id, body))
         if new:
             self.received.inc()
@@ -204,7 +228,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         """Go on without rounds that have not filled in time, as their campaigns say; answers how many there were."""
         count = 0
         for campaign in list(self.campaigns.values()):
-            if campaign.waiting.seconds is None:
+            if campaign.waiting.seconds is None or campaign.id in self.ended:
                 continue
             act = partial(self.desk.drop_late, campaign=campaign)
             if self._store.write(act):
@@ -237,7 +261,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         if body is None:
             return
         started = time.perf_counter()
-        messages = self._opener.open(body, task_id, batch_id)
+        # The key that the task names, which need not be the current one.
+        messages = self._openers[self.tasks[task_id].public_key].open(body, task_id, batch_id)
         seconds = time.perf_counter() - started
         published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
         campaign_id, _, place = task_id.partition(".")
@@ -251,7 +276,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, **about)
 
 
-def _loaded(text: str) -> Task | Campaign:
+def loaded(text: str) -> Task | Campaign:
     """A task or a campaign from its text."""
     try:
         kind = kind_of_document(json.loads(text))

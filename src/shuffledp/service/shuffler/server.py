@@ -103,6 +103,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
 
     def _found(self, task_id: str) -> Routing | None:
         """Another process on the same store may have been given a task, or a campaign."""
+        self.check_goes_on(task_id)
         if not self.knows(task_id):
             owner = task_id.partition(".")[0]
             text = self._store.read(lambda records: records.task(owner))

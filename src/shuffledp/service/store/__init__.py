@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, ShufflerRecords, Store
+from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, Remains, ShufflerRecords, Store
 from shuffledp.service.store.passwords import without_password
 
 T = TypeVar("T")
@@ -97,6 +97,39 @@ def look_into_analyzer(address: Path | str, work: Callable[[AnalyzerRecords], T]
     """
     module, rest = _implementation(address, "store")
     found: T = module.look_into_analyzer(rest, work)
+    return found
+
+
+def open_alone(address: Path | str) -> tuple[str, Store[Any]]:
+    """A store that is there, of whichever role, held by this process alone until it is closed; answers the role, too.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: there is no such store, or a server holds it.
+    """
+    module, rest = _implementation(address, "store")
+    if not hasattr(module, "open_alone"):
+        shown = without_password(str(address))
+        raise ParameterError("store", shown, "must be of a kind that can be looked after", "ask who keeps it")
+    opened: tuple[str, Store[Any]] = module.open_alone(rest)
+    return opened
+
+
+def look_for_remains(address: Path | str) -> Remains:
+    """What a store holds of batches that left it, and of what was deleted; nothing is changed.
+
+    Args:
+        address: a file, or `scheme://` and what the implementation takes.
+
+    Raises:
+        ParameterError: there is no such store.
+    """
+    module, rest = _implementation(address, "store")
+    if not hasattr(module, "look_for_remains"):
+        return Remains(unknown=("what was deleted: this kind of store cannot say",))
+    found: Remains = module.look_for_remains(rest)
     return found
 
 

@@ -39,6 +39,21 @@ class Inspected:
     """Whether it is an analyzer's, so that `look_into_analyzer` can read it."""
 
 
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What was looked for in a store that must not be there any more: of batches that left it, and of what was deleted.
+
+    Attributes:
+        evidence: what was looked at and is as it should be, a phrase each.
+        found: what is there and must not be, a phrase each.
+        unknown: what cannot be said while a server holds the store, a phrase each.
+    """
+
+    evidence: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 class Store(Protocol[R_co]):
     """Transactions over records of one kind, held by one server."""
 
@@ -112,6 +127,9 @@ class TaskRecords(Protocol):
 
     def task(self, task_id: str) -> str | None:
         """One task's document, which another process may have added; None if there is none."""
+
+    def mark_ended(self, task_id: str, text: str) -> None:
+        """Keep this text in the place of a task's document, for good."""
 
 
 class ShufflerRecords(TaskRecords, Protocol):
@@ -203,6 +221,9 @@ class ShufflerRecords(TaskRecords, Protocol):
 
     def counts(self, task_id: str) -> Counts:
         """How far a task has come."""
+
+    def forget_ids(self, task_id: str) -> int:
+        """Delete some ids of a task's reports, by which a second try is recognized; how many, 0 if none is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,6 +317,15 @@ class AnalyzerRecords(TaskRecords, Protocol):
 
     def all_totals(self, campaign_id: str) -> list[tuple[str, BatchTotal]]:
         """Every batch of a campaign's rounds that was read, with its round's id."""
+
+    def drop_unread(self, owner: str) -> int:
+        """Delete batches of a task, or of a campaign's rounds, that were not read; answers how many."""
+
+    def forget_totals(self, owner: str) -> int:
+        """Delete what batches of a task, or of a campaign's rounds, said, and where its learner stands; how many."""
+
+    def forget_answers(self, owner: str) -> int:
+        """Delete the estimates of a task, or the models of a campaign; answers how many there were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ where the database has more than one store.
 
 from collections.abc import Callable
 from contextlib import closing
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
 
@@ -16,12 +16,12 @@ except ImportError:
     _WAY_OUT = "install it: pip install 'shuffledp[postgres]'"
     raise ParameterError("store", "postgresql://", "needs the driver psycopg", _WAY_OUT) from None
 
-from shuffledp.service.store.contract import Inspected
+from shuffledp.service.store.contract import Inspected, Remains
 from shuffledp.service.store.postgresql.address import DatabaseAddress
 from shuffledp.service.store.postgresql.analyzer import PostgresAnalyzerRecords
 from shuffledp.service.store.postgresql.connecting import first_connection, holders, in_a_sentence, label_of
 from shuffledp.service.store.postgresql.engine import PostgresStore
-from shuffledp.service.store.postgresql.inspecting import condition_of, reading_session
+from shuffledp.service.store.postgresql.inspecting import condition_of, reading_session, remains_in
 from shuffledp.service.store.postgresql.migrating import check_version, migrate
 from shuffledp.service.store.postgresql.shuffler import PostgresShufflerRecords
 
@@ -75,6 +75,26 @@ def look_into_analyzer(rest: str, work: Callable[[PostgresAnalyzerRecords], T]) 
         with db.transaction():
             db.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
             return work(PostgresAnalyzerRecords(reading_session(db, address, store_id)))
+
+
+def open_alone(rest: str) -> tuple[str, PostgresStore[Any]]:
+    """The store of this schema and its role, held by nobody else, for whoever looks after it."""
+    address = DatabaseAddress.parse(rest)
+    role = inspect_store(rest).kind.partition(" ")[0]
+    return role, PostgresStore(address, role, _RECORDS[role], shared=False)
+
+
+def look_for_remains(rest: str) -> Remains:
+    """What the schema and its folder of keys hold of batches that left; nothing is changed."""
+    address = DatabaseAddress.parse(rest)
+    with in_a_sentence(address), closing(first_connection(address, "inspection")) as db:
+        label = label_of(db, address)
+        if label is None:
+            raise DataError("store", address.shown, "must be there", "check the address")
+        role, store_id, _, version = label
+        check_version(address, role, version)
+        session = reading_session(db, address, store_id)
+        return remains_in(db, session, _RECORDS[role], holders(db, store_id))
 
 
 def migrate_store(rest: str) -> tuple[str, int, int]:

@@ -126,6 +126,28 @@ class PostgresAnalyzerRecords(PostgresRecords):
         )  # fmt: skip
         return [(row[0], BatchTotal(row[1], json.loads(row[2]), *row[3:])) for row in rows]
 
+    def mark_ended(self, task_id: str, text: str) -> None:
+        self.db.execute("UPDATE tasks SET text = %s WHERE task_id = %s", (text, task_id))
+
+    def drop_unread(self, owner: str) -> int:
+        gone = self.rows(
+            f"DELETE FROM batches WHERE (task_id = %s OR {_ROUNDS}) AND bodies_key IS NOT NULL "
+            "RETURNING bodies_shelf, bodies_key",
+            owner, owner, owner,
+        )  # fmt: skip
+        for shelf, key in gone:
+            self._leave(shelf, key)
+        return len(gone)
+
+    def forget_totals(self, owner: str) -> int:
+        self.db.execute("UPDATE tasks SET state = NULL WHERE task_id = %s", (owner,))
+        query = f"DELETE FROM batches WHERE (task_id = %s OR {_ROUNDS}) AND bodies_key IS NULL RETURNING 1"
+        return len(self.rows(query, owner, owner, owner))
+
+    def forget_answers(self, owner: str) -> int:
+        models = self.rows("DELETE FROM models WHERE campaign_id = %s RETURNING 1", owner)
+        return len(models) + len(self.rows("DELETE FROM releases WHERE task_id = %s RETURNING 1", owner))
+
     def needed_keys(self) -> list[bytes]:
         """Every key that something in the store needs."""
         needed = self.rows("SELECT bodies_key FROM batches WHERE bodies_key IS NOT NULL")

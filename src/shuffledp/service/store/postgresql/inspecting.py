@@ -5,6 +5,7 @@ from typing import Any
 
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
+from shuffledp.service.store.contract import Remains
 from shuffledp.service.store.postgresql.address import DatabaseAddress
 from shuffledp.service.store.postgresql.connecting import Connection
 from shuffledp.service.store.postgresql.keys import KeyFolder
@@ -33,6 +34,48 @@ def condition_of(
     if doomed:
         return f"{len(doomed)} keys wait to be destroyed: a server does it when it next sends or reads"
     return "ok"
+
+
+# A key that a transaction is about to need is no older.
+_IN_FLIGHT_SECONDS = 120.0
+_SHELVES = (
+    "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(quote_ident(current_schema())) "
+    r"AND c.relkind = 'r' AND c.relname ~ '^(parts|pieces|bodies)_[0-9]+$' "
+    "AND NOT EXISTS (SELECT 1 FROM shelves s WHERE s.kind || '_' || s.number = c.relname)"
+)
+
+
+def remains_in(db: Connection, session: Session, records: Callable[[Session], Any], held: str) -> Remains:
+    """What a schema, and its folder of keys, hold of batches that left.
+
+    Args:
+        db: a connection to the schema.
+        session: a request that changes nothing.
+        records: of the store's role.
+        held: who holds the store.
+    """
+    is_free, inside, vault = held == "by nobody", records(session), session.vault
+    # Keys first: one that is made meanwhile is not taken for one that nothing needs.
+    old_enough = 0.0 if is_free else _IN_FLIGHT_SECONDS
+    candidates = set(vault.orphans(set(), older_than=old_enough))
+    needed, doomed = set(inside.needed_keys()), set(inside.doomed())
+    left = candidates - needed - doomed
+    left -= vault.missing(list(left))
+    waiting = doomed - vault.missing(list(doomed))
+    tables = [name for (name,) in db.execute(_SHELVES).fetchall()]
+    found = []
+    if left:
+        found.append(f"{len(left):,} keys of batches that left, or of nothing, are in the folder of keys")
+    if waiting and is_free:
+        found.append(f"{len(waiting):,} keys of batches that left wait to be destroyed")
+    if tables:
+        found.append(f"{len(tables):,} tables of ciphertexts belong to no shelf: {', '.join(tables[:3])}")
+    unknown = () if is_free else (f"keys younger than {_IN_FLIGHT_SECONDS:g} s, as it is held {held}",)
+    evidence = (
+        f"each of {len(candidates - left):,} keys of batches is needed by one that did not leave",
+        "every table of ciphertexts belongs to a shelf",
+    )
+    return Remains(() if found else evidence, tuple(found), unknown)
 
 
 def reading_session(db: Connection, address: DatabaseAddress, store_id: str) -> Session:

@@ -36,6 +36,8 @@ _ADD = (
     "bytes = batches.bytes + excluded.bytes WHERE batches.state = 0 "
     "RETURNING batch_id, number, parts_shelf, parts_key"
 )
+# In one commit: more would make others wait.
+MOST_IDS = 10_000
 _FREE = "(holder IS NULL OR holder = %s OR held_until < clock_timestamp())"
 _MINE = "holder = %s AND held_until >= clock_timestamp()"
 
@@ -373,6 +375,18 @@ class PostgresShufflerRecords(PostgresRecords):
         )
         # A round in which nobody has sat down yet has no row.
         return Counts(*rows[0]) if rows else Counts(0, 0, 0, 0, 0, 0)
+
+    # --- what has ended ------------------------------------------------------------------------
+
+    def mark_ended(self, task_id: str, text: str) -> None:
+        self.db.execute("UPDATE tasks SET text = %s WHERE task_id = %s", (text, task_id))
+
+    def forget_ids(self, task_id: str) -> int:
+        some = f"SELECT name FROM accepted WHERE task = %s ORDER BY name LIMIT {MOST_IDS}"
+        number = self._lock(task_id)
+        # Answered, and not counted by the driver, which does not know it yet while statements travel together.
+        query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
+        return len(self.rows(query, number, number))
 
     # --- keys ----------------------------------------------------------------------------------
 

@@ -89,9 +89,14 @@ class Vault:
         """Those of these keys that are not there."""
         return {number for number in numbers if self._keys.get(self._name(number)) is None}
 
-    def orphans(self, known: set[bytes]) -> list[bytes]:
-        """Old keys of this store that are not among the known ones."""
-        names = self._keys.names(f"{self.store_id}-", _ORPHAN_SECONDS)
+    def orphans(self, known: set[bytes], older_than: float | None = None) -> list[bytes]:
+        """Keys of this store that are not among the known ones, and were made so many seconds ago or earlier.
+
+        Args:
+            known: those that are needed.
+            older_than: None for as long as a transaction may take at most.
+        """
+        names = self._keys.names(f"{self.store_id}-", _ORPHAN_SECONDS if older_than is None else older_than)
         numbers = [bytes.fromhex(name.rpartition("-")[2]) for name in names if name != self._ids_name]
         return [number for number in numbers if number not in known]
 

@@ -2,15 +2,16 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from shuffledp.errors import DataError
 from shuffledp.files import holder
-from shuffledp.service.store.contract import Inspected
+from shuffledp.service.store.contract import Inspected, Remains
 from shuffledp.service.store.sqlite import analyzer, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
 from shuffledp.service.store.sqlite.outbox import SqliteOutbox
+from shuffledp.service.store.sqlite.remains import remains_of
 from shuffledp.service.store.sqlite.shuffler import SqliteShufflerRecords
 
 T = TypeVar("T")
@@ -44,6 +45,21 @@ def inspect_store(path: str) -> Inspected:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
     return Inspected(label, condition, holder(file), file, label == analyzer.LABEL)
+
+
+def open_alone(path: str) -> tuple[str, SqliteStore[Any]]:
+    """The store of this file and its role, for whoever looks after it while no server runs."""
+    kind = inspect_store(path).kind
+    if kind == shuffler.LABEL:
+        return "shuffler", open_shuffler_store(path)
+    if kind == analyzer.LABEL:
+        return "analyzer", open_analyzer_store(path)
+    raise DataError("store", path, "must be a server's store", "an outbox is looked after by its client")
+
+
+def look_for_remains(path: str) -> Remains:
+    """What the file holds of batches that left it, and of what was deleted; nothing is changed."""
+    return remains_of(Path(path), inspect_store(path).kind)
 
 
 def look_into_analyzer(path: str, work: Callable[[SqliteAnalyzerRecords], T]) -> T:

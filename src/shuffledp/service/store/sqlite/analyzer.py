@@ -31,6 +31,8 @@ CREATE TABLE IF NOT EXISTS models (
     PRIMARY KEY (campaign_id, number)
 ) WITHOUT ROWID;
 """
+# A task's own, or a campaign's rounds': a round's id is its campaign's, a dot and more; "/" comes after the dot.
+_OWN = "(task_id = ?1 OR (task_id > ?1 || '.' AND task_id < ?1 || '/'))"
 _MODEL = "SELECT text, signature FROM models WHERE campaign_id = ?"
 _RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
 
@@ -143,6 +145,20 @@ class SqliteAnalyzerRecords:
             (campaign_id,),
         )
         return [(row[0], BatchTotal(row[1], json.loads(row[2]), row[3], bool(row[4]))) for row in rows]
+
+    def mark_ended(self, task_id: str, text: str) -> None:
+        self.db.execute("UPDATE tasks SET text = ? WHERE task_id = ?", (text, task_id))
+
+    def drop_unread(self, owner: str) -> int:
+        return self.db.execute(f"DELETE FROM batches WHERE {_OWN} AND body IS NOT NULL", (owner,)).rowcount
+
+    def forget_totals(self, owner: str) -> int:
+        self.db.execute("UPDATE tasks SET state = NULL WHERE task_id = ?", (owner,))
+        return self.db.execute(f"DELETE FROM batches WHERE {_OWN} AND body IS NULL", (owner,)).rowcount
+
+    def forget_answers(self, owner: str) -> int:
+        models = self.db.execute("DELETE FROM models WHERE campaign_id = ?", (owner,)).rowcount
+        return models + self.db.execute("DELETE FROM releases WHERE task_id = ?", (owner,)).rowcount
 
     def _one(self, query: str, task_id: str, batch_id: str) -> Any:
         return self.db.execute(query, (task_id, batch_id)).fetchone()

@@ -286,3 +286,14 @@ class SqliteShufflerRecords:
         ).fetchone()
         # A round in which nobody has sat down yet has no row.
         return Counts(*row) if row is not None else Counts(0, 0, 0, 0, 0, 0)
+
+    def mark_ended(self, task_id: str, text: str) -> None:
+        self.db.execute("UPDATE tasks SET routing = ? WHERE task_id = ?", (text, task_id))
+
+    def forget_ids(self, task_id: str) -> int:
+        count = 0
+        for table in ("arrived", "accepted"):
+            some = f"SELECT * FROM {table} WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
+            gone = self.db.execute(f"DELETE FROM {table} WHERE (task_id, report_id) IN ({some})", (task_id,))
+            count += gone.rowcount
+        return count

@@ -1,0 +1,88 @@
+"""Keys that do not fit to what a server is asked to serve: said when it starts, where it can be known."""
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from shuffledp.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.service.tokens import Tokens
+
+_SECONDS = 2.0
+
+
+def check_roles(keys: Path, tokens: "Tokens", *roles: str) -> None:
+    """Refuse tokens that lack one without which a server is of no use."""
+    missing = [role for role in roles if role not in tokens.secrets]
+    if missing:
+        problem = f"must have a token for {' and '.join(missing)}"
+        raise DataError("keys", str(keys), problem, "give this server the tokens.json that `shuffledp keys` made")
+
+
+def check_task_keys(folder: Path, texts: Sequence[str]) -> list[str]:
+    """Whether tasks are encrypted to keys of this folder: whoever mixes reports for another service is told.
+
+    Args:
+        folder: the keys of a shuffler, which needs its tokens only.
+        texts: of the tasks and campaigns that it is to serve.
+
+    Returns:
+        What looks wrong and may be right, in sentences: a folder with a public half alone may be an old one.
+
+    Raises:
+        ParameterError: the folder has all keys, and a task's is not among them.
+    """
+    from shuffledp.service.keys import ANALYZER, PUBLIC, load_public_key
+    from shuffledp.service.rotation import whereabouts
+
+    known = {key.public.text for key in ANALYZER.ring(folder)} if folder.is_dir() and ANALYZER.files(folder) else set()
+    doubts = []
+    for text in texts:
+        document = json.loads(text)
+        key = document.get("public_key") if isinstance(document, dict) else None
+        if not isinstance(key, str):
+            continue
+        if known and key not in known:
+            problem = f"must be of this folder, and {whereabouts(folder, key)}"
+            way_out = "are these the keys of another service? Name the folder that the task was created with"
+            raise ParameterError("public_key", key, problem, way_out)
+        if not known and (folder / PUBLIC).exists() and load_public_key(folder).text != key:
+            doubts.append(
+                f"a task is encrypted to {key}, and {folder / PUBLIC} is another key: if keys were not rotated since, "
+                "these are the tokens of another service."
+            )
+    return doubts
+
+
+def doubt_of_tokens(analyzer: str, token: str) -> str | None:
+    """Whether an analyzer that answers does not know this token, in a sentence; None where that cannot be known."""
+    import httpx
+
+    with suppress(httpx.HTTPError, httpx.InvalidURL), httpx.Client(timeout=_SECONDS) as http:
+        # No such task: whoever has a token for it is told so.
+        answer = http.post(
+            f"{analyzer.rstrip('/')}/v1/tasks/none/batches/none", headers={"Authorization": f"Bearer {token}"}
+        )
+        if answer.status_code in (401, 403):
+            return (
+                f"the analyzer at {analyzer} does not know this folder's token for hop ({answer.status_code}): batches "
+                "wait here until both have one tokens.json."
+            )
+    return None
+
+
+@contextmanager
+def where_keys_went(folder: Path) -> Iterator[None]:
+    """A refusal for want of a key says what became of the key, where the folder tells."""
+    from shuffledp.service.rotation import whereabouts
+
+    try:
+        yield
+    except ParameterError as wrong:
+        if wrong.parameter != "public_key":
+            raise
+        problem = f"{wrong.problem}, and {whereabouts(folder, str(wrong.value))}"
+        raise ParameterError(wrong.parameter, wrong.value, problem, wrong.way_out) from None

@@ -1,0 +1,250 @@
+"""New keys in an old folder, with an overlap: what was made for the older ones is served until they are retired.
+
+A task names the key that it is encrypted to. A rotation writes the new secret half down beside the old one, and then
+replaces `analyzer.pub` in one step: before it new tasks are created for the old key, after it for the new one, and at
+no moment is a secret half missing that a task may name. Only names are tidied afterwards. An older key is destroyed by
+`retire_keys`, which is told by whoever looked into the analyzer's stores which of them are needed.
+"""
+
+import contextlib
+import json
+import os
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import locked, settle_name
+from shuffledp.randomness import RandomBits
+from shuffledp.service.crypto import PublicKey
+from shuffledp.service.keys import (
+    ANALYZER,
+    MODELS,
+    PUBLIC,
+    RETIRED,
+    TOKENS,
+    VERSION,
+    PairFiles,
+    is_overwritten,
+    load_public_key,
+    load_tokens,
+    retired_keys,
+    token_name,
+    tokens_text,
+    write_secret,
+)
+from shuffledp.service.tokens import Tokens
+
+_KINDS: tuple[PairFiles[Any], ...] = (ANALYZER, MODELS)
+_WAIT_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retired:
+    """What became of a folder's older keys.
+
+    Attributes:
+        destroyed: files that are no more.
+        kept: files that something still needs, with what that is.
+    """
+
+    destroyed: tuple[str, ...]
+    kept: Mapping[str, tuple[str, ...]]
+
+
+def rotate_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+    """Make a new key pair current, and a new pair for models; the older ones stay until they are retired.
+
+    Args:
+        folder: made by `make_keys`, with the analyzer's secret half.
+        bits: must be secure.
+
+    Returns:
+        The public half that new tasks are encrypted to from now on.
+
+    Raises:
+        ParameterError: the folder lacks a half of the current pair, or another process rotates it.
+    """
+    if not bits.is_secure:
+        raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
+    with _alone(folder):
+        # Folders from before there were campaigns have no pair for models.
+        kinds: list[PairFiles[Any]] = [ANALYZER, *([MODELS] if (folder / MODELS.public).exists() else [])]
+        for kind in kinds:
+            _check_whole(folder, kind)
+        for kind in kinds:
+            _tidy(folder, kind)
+            new = kind.kind.generate()
+            _put(folder / kind.older(new), kind.secret_text(new))
+            # The one step: from here on the new pair is the current one.
+            _put(folder / kind.public, kind.public_text(new), mode=0o644)
+            _tidy(folder, kind)
+    return load_public_key(folder)
+
+
+def rotate_tokens(folder: Path, *, bits: RandomBits) -> Tokens:
+    """New tokens for all roles; the older ones are taken, too, until they are retired.
+
+    Args:
+        folder: one with `tokens.json`.
+        bits: where secrets come from; must be secure.
+
+    Returns:
+        The new tokens, with the older ones.
+    """
+    if not bits.is_secure:
+        raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
+    with _alone(folder):
+        tokens = load_tokens(folder).renewed(bits=bits)
+        _put(folder / TOKENS, tokens_text(tokens))
+        # Whoever is handed one of these before it is replaced has an older token, which is taken.
+        for role, secret in tokens.secrets.items():
+            _put(folder / token_name(role), secret + "\n")
+    return tokens
+
+
+def retire_tokens(folder: Path) -> int:
+    """Forget older tokens: servers that start from now on refuse them.
+
+    Returns:
+        How many there were.
+    """
+    with _alone(folder):
+        tokens = load_tokens(folder)
+        count = sum(map(len, tokens.older.values()))
+        if count:
+            _put(folder / TOKENS, tokens_text(Tokens(tokens.secrets)))
+    return count
+
+
+def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]], only: Sequence[str] = ()) -> Retired:
+    """Destroy older keys, overwritten, deleted, and both forced to disk; none of them if one is still needed.
+
+    Args:
+        folder: where they are.
+        needed: what still needs a key, by the text of its public half. Whoever says so holds the stores meanwhile.
+        only: the names of the files to destroy; all older keys if it is left out.
+
+    Returns:
+        The files that were destroyed; or those that are needed, with what needs them.
+    """
+    doomed: list[tuple[str, str]] = []
+    kept: dict[str, tuple[str, ...]] = {}
+    with _alone(folder):
+        for kind in _KINDS:
+            if not kind.files(folder):
+                continue
+            _check_whole(folder, kind)
+            _tidy(folder, kind)
+            for key in kind.ring(folder)[1:]:
+                file = kind.older(key)
+                if only and file not in only:
+                    continue
+                if key.public.text in needed:
+                    kept[file] = tuple(needed[key.public.text])
+                doomed.append((file, key.public.text))
+        if kept:
+            return Retired((), kept)
+        if doomed:
+            # First, for the words: whoever has the file knows better.
+            _remember(folder, [public for _, public in doomed])
+        for file, _ in doomed:
+            _destroy(folder / file)
+    return Retired(tuple(file for file, _ in doomed), {})
+
+
+def current_public_key(path: Path) -> PublicKey:
+    """The key that new tasks are encrypted to, from its folder or file, where it can be known that it is of use.
+
+    Raises:
+        DataError: it was destroyed, or the folder has secret halves and none is its.
+    """
+    public = load_public_key(path)
+    folder = path if path.is_dir() else path.parent
+    own = {key.public for key in ANALYZER.ring(folder)} if path.is_dir() and ANALYZER.files(folder) else {public}
+    if public not in own:
+        gone = retired_keys(folder).get(public.text)
+        what = f"names a key that was destroyed on {gone}" if gone else "names a key whose secret half is not beside it"
+        way_out = f"put the current {PUBLIC} back: nobody could read what is encrypted to this one"
+        raise DataError("keys", public.text, f"must be of use, and {folder / PUBLIC} {what}", way_out)
+    return public
+
+
+def whereabouts(folder: Path, key: str) -> str:
+    """What is known of a key that a folder does not have, in words."""
+    gone = retired_keys(folder).get(key) if folder.is_dir() else None
+    return f"was destroyed on {gone}" if gone else f"is unknown in {folder}"
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Any:
+    """Nobody else changes the folder meanwhile; what a killed process left half done is cleared away first."""
+    if not folder.is_dir():
+        raise ParameterError("folder", str(folder), "must be a folder of keys", "make one with `shuffledp keys FOLDER`")
+    with locked(folder / "keys", timeout=_WAIT_SECONDS, parameter="folder"):
+        for file in folder.glob(".shuffledp-*.part"):
+            _destroy(file)
+        for file in folder.glob("*-*.key"):
+            if is_overwritten(file):
+                file.unlink()
+        yield
+
+
+def _check_whole(folder: Path, kind: PairFiles[Any]) -> None:
+    """The current pair must be there, both halves: a rotation would lose track of one otherwise."""
+    if not (folder / kind.public).exists():
+        way_out = f"run it where both {kind.private} and {kind.public} are: on the analyzer's machine"
+        raise ParameterError("folder", str(folder), f"must have {kind.public}", way_out)
+    ring, public = kind.ring(folder), json.loads((folder / kind.public).read_bytes())[kind.public_field]
+    if ring[0].public.text != public:
+        problem = f"must have the secret half of {kind.public}"
+        raise DataError("folder", str(folder), problem, f"put the {kind.public} of {kind.private} back")
+
+
+def _tidy(folder: Path, kind: PairFiles[Any]) -> None:
+    """The current key lies under the usual name, older ones under names of their own; each step leaves all there."""
+    usual = folder / kind.private
+    current = kind.ring(folder)[0]
+    if usual.exists():
+        found = kind.read(usual)
+        if found == current:
+            return
+        usual.replace(folder / kind.older(found))
+        settle_name(usual)
+    (folder / kind.older(current)).replace(usual)
+    settle_name(usual)
+
+
+def _put(file: Path, text: str, mode: int = 0o600) -> None:
+    """A file that is there whole or not at all, with what was there before until then; forced to disk."""
+    part = file.parent / f".shuffledp-{secrets.token_hex(8)}.part"
+    try:
+        write_secret(part, text, mode)
+        part.replace(file)
+    except OSError as refused:
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)
+        why = (refused.strerror or "refused").lower()
+        problem = f"must be where files can be written ({why})"
+        raise ParameterError("folder", str(file.parent), problem, "nothing that was there is lost: try again") from None
+    settle_name(file)
+
+
+def _remember(folder: Path, gone: list[str]) -> None:
+    keys = retired_keys(folder) | dict.fromkeys(gone, datetime.now(UTC).date().isoformat())
+    _put(folder / RETIRED, json.dumps({"version": VERSION, "keys": keys}, indent=2) + "\n")
+
+
+def _destroy(file: Path) -> None:
+    """Overwrite, force to disk, delete, force to disk: a crash leaves a key, or zeros that nobody takes for one."""
+    descriptor = os.open(file, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.pwrite(descriptor, bytes(os.fstat(descriptor).st_size), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    file.unlink()
+    settle_name(file)

@@ -1,0 +1,332 @@
+"""Tasks that end: what is kept of them goes, that they were stays known, and the doctor finds what should be gone."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.postgresql import Server
+from shuffledp import cli
+from shuffledp.errors import ParameterError
+from shuffledp.service.analyzer import ending as analyzer_ending
+from shuffledp.service.analyzer.needing import needed_keys
+from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.ended import Ended
+from shuffledp.service.openapi import BINARY
+from shuffledp.service.shuffler import ending as shuffler_ending
+from shuffledp.service.store import look_for_remains, open_alone
+from shuffledp.service.store.postgresql.vault import Vault
+from shuffledp.service.store.sqlite import engine
+from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
+from shuffledp.service.store.sqlite.shuffler import GONE, SqliteShufflerRecords
+from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
+from shuffledp.service.wire import pack_upload
+
+USERS = 20
+
+Address = Callable[[str], str]
+MakeTask = Callable[..., Task]
+
+
+@pytest.fixture
+def serve(service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, store_address: Address) -> Any:
+    """Both servers on the stores of this test, as often as one likes, one after the other."""
+    return lambda: service_of(tmp_path, key, tokens, address=store_address)
+
+
+@pytest.fixture
+def filled(serve: Any, make_task: MakeTask) -> tuple[Task, list[Any]]:
+    """A task that everybody reported to and that was read, and what was sent; no server runs."""
+    service = serve()
+    task = service.add(make_task("binary coins"))
+    sent = service.send(task, [1] * USERS)
+    service.work()
+    service.stop()
+    return task, sent
+
+
+def alone(address: str, act: Callable[[Any], Any]) -> Any:
+    """What this does to a store that nobody else holds."""
+    _, store = open_alone(address)
+    with closing(store):
+        return act(store)
+
+
+def purge_shuffler(address: str) -> Any:
+    return alone(address, shuffler_ending.purge)
+
+
+def test_what_is_over_is_purged_and_never_served_again(
+    serve: Any, filled: tuple[Task, list[Any]], store_address: Address
+) -> None:
+    task, sent = filled
+    [purged] = purge_shuffler(store_address("shuffler"))
+    assert purged.task_id == task.id and purged.what == {"reports' ids": USERS}
+    assert purge_shuffler(store_address("shuffler")) == []
+    service = serve()
+    client = service.at("shuffler", "enrol")
+    # A device whose answer was lost must not be told that its report never came: it would randomize again.
+    for answer in (
+        client.post(f"/v1/tasks/{task.id}/seats?count=1"),
+        client.post(f"/v1/tasks/{task.id}/reports", content=pack_upload(sent[:1]), headers={"Content-Type": BINARY}),
+        client.get(f"/v1/tasks/{task.id}"),
+    ):
+        assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    with pytest.raises(ParameterError, match="must not have ended here: its people would be asked twice"):
+        service.shuffler.add_task(task.text)
+    service.stop()
+    assert look_for_remains(store_address("shuffler")).found == ()
+
+
+def test_answers_outlive_what_batches_said(serve: Any, filled: tuple[Task, list[Any]], store_address: Address) -> None:
+    task, _ = filled
+    address = store_address("analyzer")
+    [purged] = alone(address, lambda store: analyzer_ending.purge(store, answers=False))
+    assert purged.what == {"batches' totals": 1}
+    service = serve()
+    read = service.at("analyzer", "read")
+    assert read.get(f"/v1/tasks/{task.id}/estimate").json()["estimate"] is not None
+    batch = f"/v1/tasks/{task.id}/batches/{task.routing.batches_of(0)[0].batch_id}"
+    body = bytes(task.routing.batch_bytes(USERS))
+    answer = service.at("analyzer", "hop").post(batch, content=body, headers={"Content-Type": BINARY})
+    assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    service.stop()
+    [purged] = alone(address, lambda store: analyzer_ending.purge(store, answers=True))
+    assert purged.what == {"batches' totals": 0, "answers": 1}
+    assert alone(address, lambda store: analyzer_ending.purge(store, answers=True)) == []
+    service = serve()
+    assert service.at("analyzer", "read").get(f"/v1/tasks/{task.id}/estimate").status_code == 404
+    with pytest.raises(ParameterError, match="must not have ended here"):
+        service.analyzer.add_task(task.text)
+    service.stop()
+
+
+def test_a_task_that_goes_on_is_not_purged_and_ends_only_with_leave_to_drop(
+    serve: Any, make_task: MakeTask, store_address: Address
+) -> None:
+    service = serve()
+    task = service.add(make_task("binary coins"))
+    service.stop()
+    # Nothing waits before the first one has come, either.
+    assert purge_shuffler(store_address("shuffler")) == []
+    service = serve()
+    service.send(task, [1] * (USERS - 1))
+    service.work()
+    service.stop()
+    front, back = store_address("shuffler"), store_address("analyzer")
+    assert purge_shuffler(front) == [] and alone(back, lambda store: analyzer_ending.purge(store, answers=True)) == []
+    with pytest.raises(ParameterError, match=r"not 0 batches to be sent and 1 that are not full.*--drop"):
+        alone(front, lambda store: shuffler_ending.end_task(store, task.id, drop=False))
+    service = serve()
+    service.send(task, [1])
+    service.shuffler.seal_full()
+    service.stop()
+    with pytest.raises(ParameterError, match="not 1 batches to be sent and 0 that are not full"):
+        alone(front, lambda store: shuffler_ending.end_task(store, task.id, drop=False))
+    # Nothing was lost by asking: it is delivered, and waits to be read.
+    service = serve()
+    assert service.shuffler.send_waiting()
+    service.stop()
+    with pytest.raises(ParameterError, match="not 1 that were not read"):
+        alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=False))
+    assert alone(back, lambda store: store.read(needed_keys)) == {task.public_key.text: [f"task {task.id[:12]}"]}
+    done = alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
+    assert done.what == {"unread batches": 1}
+    assert alone(back, lambda store: store.read(needed_keys)) == {}
+    assert look_for_remains(back).found == ()
+    with pytest.raises(ParameterError, match="must be a task of this store that goes on"):
+        alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
+
+
+@pytest.mark.parametrize("fill", [USERS, USERS - 1])
+def test_what_is_dropped_leaves_nothing(serve: Any, make_task: MakeTask, store_address: Address, fill: int) -> None:
+    """An open batch, or one that was sealed and not sent."""
+    service = serve()
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * fill)
+    service.shuffler.seal_full()
+    service.stop()
+    front = store_address("shuffler")
+    done = alone(front, lambda store: shuffler_ending.end_task(store, task.id, drop=True))
+    full = int(fill == USERS)
+    assert done.what == {"reports' ids": fill, "open batches": 1 - full, "unsent batches": full}
+    counts = alone(front, lambda store: store.read(lambda records: records.counts(task.id)))
+    assert (counts.batches_open, counts.batches_waiting, counts.leases) == (0, 0, 0)
+    assert look_for_remains(front).found == ()
+
+
+def test_what_a_killed_purge_left_is_purged_the_next_time(
+    filled: tuple[Task, list[Any]], store_address: Address, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is said that the task has ended before the first id goes: the rest of them goes later."""
+    task, _ = filled
+    front = store_address("shuffler")
+
+    def killed(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shuffler_ending, "_forget", killed)
+        with pytest.raises(KeyboardInterrupt):
+            purge_shuffler(front)
+    text = alone(front, lambda store: store.read(lambda records: records.task(task.id)))
+    assert Ended.of(text) is not None
+    [purged] = purge_shuffler(front)
+    assert purged.what == {"reports' ids": USERS}
+
+
+def test_a_campaign_ends_with_all_its_rounds(serve: Any, store_address: Address) -> None:
+    from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
+    from shuffledp.privacy import Privacy
+    from shuffledp.service.routing import round_id
+
+    service = serve()
+    policy = FixedBatches(arms=2, horizon=40, privacy=Privacy(4, 1e-2), batch=10, method="coins")
+    campaign = service.campaign(policy)
+    first = campaign.round_task(0, 0)
+    client = service.at("shuffler", "enrol")
+    assert client.post(f"/v1/tasks/{first.id}/seats?count=3").status_code == 201
+    service.stop()
+    done = alone(store_address("shuffler"), lambda store: shuffler_ending.end_task(store, campaign.id, drop=True))
+    assert done.task_id == campaign.id
+    alone(store_address("analyzer"), lambda store: analyzer_ending.end_task(store, campaign.id, drop=False))
+    service = serve()
+    client = service.at("shuffler", "enrol")
+    for number in (0, 1):
+        answer = client.post(f"/v1/tasks/{round_id(campaign.id, number, 0)}/seats?count=1")
+        assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    # Its models can still be asked for.
+    assert service.at("analyzer").get(f"/v1/campaigns/{campaign.id}/models/newest").status_code == 200
+    service.stop()
+
+
+# --- what must not be there ----------------------------------------------------------------------
+
+
+def doctor(capsys: pytest.CaptureFixture[str], address: str) -> tuple[int, list[dict[str, str]]]:
+    """The doctor's exit code, and what it says of remains."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["doctor", "--store", address, "--json"])
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    return int(ended.value.code or 0), [each for each in checks if each["name"].startswith("remains in ")]
+
+
+def test_the_doctor_says_with_evidence_that_nothing_is_left(
+    filled: tuple[Task, list[Any]], store_address: Address, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for role in ("shuffler", "analyzer"):
+        code, [check] = doctor(capsys, store_address(role))
+        assert code == 0 and check["status"] == "ok" and check["found"].startswith("none: "), check
+        kind = "keys of batches" if "postgresql" in store_address(role) else "free pages are zeros"
+        assert kind in check["found"], check
+
+
+def refuted(capsys: pytest.CaptureFixture[str], address: str, words: str) -> None:
+    code, checks = doctor(capsys, address)
+    assert code == 3 and any(words in each["found"] and each["status"] == "fail" for each in checks), checks
+
+
+def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
+    service_of: Any,
+    make_task: MakeTask,
+    tmp_path: Path,
+    key: PrivateKey,
+    tokens: Tokens,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def forgets(self: Any, task_id: str, batch_id: str) -> bool:
+        self._set_state(GONE, (task_id, batch_id))
+        return True
+
+    def keeps(self: Any, task_id: str, total: Any) -> None:
+        row = (json.dumps(total.total), total.dropped, total.void, task_id, total.batch_id)
+        self.db.execute("UPDATE batches SET total = ?, dropped = ?, void = ? WHERE task_id = ? AND batch_id = ?", row)
+
+    monkeypatch.setattr(SqliteShufflerRecords, "purge", forgets)
+    monkeypatch.setattr(SqliteAnalyzerRecords, "add_total", keeps)
+    service = service_of(tmp_path, key, tokens)
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.shuffler.seal_full()
+    service.shuffler.send_waiting()
+    service.analyzer._read(task.id, task.routing.batches_of(0)[0].batch_id)
+    service.stop()
+    refuted(capsys, str(tmp_path / "shuffler.db"), "has ciphertexts of a batch that left")
+    refuted(capsys, str(tmp_path / "analyzer.db"), "1 batches that were read still have their ciphertexts")
+
+
+def test_a_store_that_does_not_overwrite_is_caught(
+    service_of: Any,
+    make_task: MakeTask,
+    tmp_path: Path,
+    key: PrivateKey,
+    tokens: Tokens,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pragmas = tuple(each.replace("secure_delete=ON", "secure_delete=OFF") for each in engine._PRAGMAS)
+    monkeypatch.setattr(engine, "_PRAGMAS", pragmas)
+    service = service_of(tmp_path, key, tokens)
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.work()
+    service.stop()
+    refuted(capsys, str(tmp_path / "shuffler.db"), "free pages were not overwritten")
+
+
+@pytest.mark.parametrize("store_address", ["sqlite"], indirect=True)
+def test_a_log_that_was_not_emptied_is_caught(
+    filled: tuple[Task, list[Any]], store_address: Address, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As a server leaves it that was killed."""
+    path = store_address("shuffler")
+    with closing(sqlite3.connect(path)) as killed:
+        killed.execute("PRAGMA wal_autocheckpoint=0")
+        killed.execute("UPDATE tasks SET reports = reports + 1")
+        killed.commit()
+        refuted(capsys, path, "which may hold what was deleted")
+
+
+def test_a_twin_that_forgets_keys_is_caught_on_postgresql(
+    service_of: Any,
+    make_task: MakeTask,
+    tmp_path: Path,
+    key: PrivateKey,
+    tokens: Tokens,
+    postgresql: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A key of a batch that left stays in its folder: with it, whoever has an old copy of the database can read."""
+    addresses = {
+        role: postgresql.address(tmp_path / "batch keys", postgresql.new_schema()) for role in ("shuffler", "analyzer")
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(Vault, "destroy", lambda self, numbers: None)
+        service = service_of(tmp_path, key, tokens, address=addresses.__getitem__)
+        task = service.add(make_task("binary coins"))
+        service.send(task, [1] * USERS)
+        service.work()
+        service.stop()
+    for role, left in (("shuffler", 2), ("analyzer", 1)):
+        refuted(capsys, addresses[role], f"{left} keys of batches that left")
+    # And a table that a crash, or a mistake, has left beside its shelf.
+    schema = addresses["analyzer"].rpartition("schema=")[2]
+    with postgresql.connect(schema) as db:
+        db.execute("CREATE TABLE bodies_77 (key BYTEA, place BIGINT, body BYTEA)")
+    refuted(capsys, addresses["analyzer"], "1 tables of ciphertexts belong to no shelf: bodies_77")
+
+
+def test_a_store_that_a_server_holds_is_not_looked_after(serve: Any, store_address: Address) -> None:
+    service = serve()
+    for role in ("shuffler", "analyzer"):
+        with pytest.raises(ParameterError, match="must be free"):
+            open_alone(store_address(role))
+        assert look_for_remains(store_address(role)).unknown != ()
+    service.stop()
