@@ -442,7 +442,7 @@ class Desks:
             [answer] = shuffler.accept(front, TASK, [SentReport(new_id(bits=bits), seat.seat, body)])
             assert answer == Accepted(new=True)
             for _, batch_id in front.full_batches():
-                [piece] = shuffler.permuted_batch(front, TASK, batch_id)
+                [piece] = shuffler.permuted_batch(TASK, shuffler.full_batch(front, TASK, batch_id))
                 assert shuffler.seal(front, TASK, batch_id, [piece])
                 sealed = front.unsent.pop(batch_id)
                 assert analyzer.deliver(back, TASK, batch_id, sealed)

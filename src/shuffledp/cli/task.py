@@ -166,10 +166,8 @@ def _report(
             }
         )
         return
-    from shuffledp.service.wire import CIPHERTEXT_BYTES
-
     levels = "one" if routing.shufflers == 1 else f"at most {routing.shufflers}"
-    messages = routing.longest_report_bytes // CIPHERTEXT_BYTES
+    messages = routing.longest_report_messages
     batches = f"of {sizes[0]:,} users" if len(sizes) == 1 else f"of {sizes[0]:,} to {sizes[-1]:,} users"
     rows = [
         ("task", task.id),

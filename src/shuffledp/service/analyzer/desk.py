@@ -20,7 +20,8 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import SigningKey
 from shuffledp.service.models import model_of, signed, unchecked_model
 from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, WRONG_LENGTH, RefusedError
-from shuffledp.service.routing import Routing, round_id, split_round
+from shuffledp.service.rounds import round_id, split_round
+from shuffledp.service.routing import Routing
 from shuffledp.service.routing import batch_id as id_of
 from shuffledp.service.store.contract import AnalyzerRecords, BatchTotal, Release
 from shuffledp.service.task import RoundTask, Task
@@ -55,7 +56,7 @@ class AnalyzerDesk:
 
     def batch_bytes(self, task_id: str, batch_id: str) -> int:
         """How long a batch of a task must be, or a refusal."""
-        return self.tasks[task_id].routing.batch_bytes(self.batch_size(task_id, batch_id))
+        return self.tasks[task_id].routing.opened_bytes(self.batch_size(task_id, batch_id))
 
     def deliver(self, records: AnalyzerRecords, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch; False if the same bytes were delivered before, or nobody asks for its round any more."""

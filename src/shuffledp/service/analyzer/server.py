@@ -18,7 +18,7 @@ from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
-from shuffledp.service.routing import split_round
+from shuffledp.service.rounds import split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
 from shuffledp.service.task import RoundTask, Task

@@ -16,7 +16,7 @@ from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
-from shuffledp.service.tokens import ENROL, READ, Tokens
+from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
 Waiter = asyncio.Future[list[Answer]]
@@ -54,6 +54,16 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         routing = await self._routing(task_id)
         counts = await asyncio.to_thread(self.server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
+
+    @operation("POST /v1/tasks/{task_id}/batches/{batch_id}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422, 429))
+    async def take_batch(self, request: Request) -> Response:
+        """A full batch in random order, to a later hop of a cascade. Repeat it unchanged until it is answered."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        await self._routing(task_id)
+        # Somewhat too long is a wrong length, which says more than "too large".
+        body = await read_body(request, 2 * self.server.desk.batch_bytes(task_id, batch_id))
+        new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
 
     @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT, _SLOTS))
     async def take_seats(self, request: Request) -> Response:

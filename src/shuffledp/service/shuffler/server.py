@@ -1,4 +1,7 @@
-"""A shuffler on its store: what HTTP calls, and the two chores in the background, sealing and sending on."""
+"""A shuffler on its store: what HTTP calls, and the two chores in the background, sealing and sending on.
+
+In a cascade it is one hop: it takes its layer off what it seals, and what it sends goes to the hop after it.
+"""
 
 import json
 import threading
@@ -14,16 +17,21 @@ from typing import Any
 
 import httpx
 
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
+from shuffledp.service.hops import hops_of_task
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import RoundsRouting, Routing, Seat, routing_from, routing_of_task, split_round
+from shuffledp.service.rounds import RoundsRouting, routing_from, routing_of_task, split_round
+from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.shuffler.peeling import Layer
 from shuffledp.service.store.contract import ClaimLostError, Counts, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
+from shuffledp.service.workers import ClosedError
 
 Post = Callable[[str, bytes], int]
 """Sends a body to a path of the next hop; answers the HTTP status."""
@@ -59,6 +67,10 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: the seconds since the epoch, which leases run by.
         lease_seconds: how long a seat waits for its report.
         most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        layer: which hop of cascades this is, and what takes its layer off; None where it serves no cascade.
+
+    Raises:
+        ParameterError: the store has tasks of another hop, or of another key.
     """
 
     def __init__(
@@ -69,10 +81,10 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: Callable[[], float] = time.time,
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
+        layer: Layer | None = None,
     ) -> None:
-        load = lambda text: routing_from(json.loads(text))  # noqa: E731
-        super().__init__("shuffler", store, load, _routing_of_round, self._seal_and_send)
-        self._post = post
+        self._post, self._layer = post, layer
+        super().__init__("shuffler", store, self._loaded, _routing_of_round, self._seal_and_send)
         self.desk = ShufflerDesk(
             routings=self.tasks,
             bits=RandomBits.secure(),
@@ -80,19 +92,63 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             lease_seconds=lease_seconds,
             most_waiting_bytes=most_waiting_bytes,
             has_room=store.has_room,
+            layer=layer,
         )
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
+        self.received = self.metrics.counter("batches_received", "Batches kept that the hop before has sent.")
+        self.peeled = self.metrics.counter("messages_peeled", "Messages that a layer was taken off.")
+        self.replaced = self.metrics.counter("messages_replaced", "Messages that gave way to random bytes.", "why")
+        self.peeling_seconds = self.metrics.counter("peeling_seconds", "Time spent taking layers off.")
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
 
+    def stop(self) -> None:
+        """End the chore at hand; a batch whose layer is being taken off is left as it came."""
+        self._chores.ask_to_stop()
+        if self._layer is not None:
+            self._layer.opener.close()
+        super().stop()
+
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task or a campaign, of which only the routing is read and kept; its id, and whether it is new."""
-        task_id, routing = routing_of_task(text)
-        return self._serve(task_id, json.dumps(routing.document()), routing)
+        """Serve a task or a campaign, of which only the routing is read and kept; its id, and whether it is new.
+
+        Raises:
+            ParameterError: it is a cascade, and this is none of its hops.
+        """
+        hops = hops_of_task(text)
+        if hops and self._layer is None:
+            problem = f"must be given: the task is for a cascade of {len(hops)}"
+            raise ParameterError("hop", None, problem, "serve it with --hop N and the keys of hop N")
+        task_id, routing = routing_of_task(text, self._hop)
+        if hops and self._layer is not None and hops[self._hop - 1] != self._layer.key:
+            problem = f"must be the task's hop {self._hop}, whose key is {hops[self._hop - 1].text}"
+            way_out = "name that hop's folder of keys, or the number of this one's"
+            raise ParameterError("hop", f"the key {self._layer.key.text}", problem, way_out)
+        return self._serve(task_id, self._kept(routing), routing)
+
+    @property
+    def _hop(self) -> int:
+        return 1 if self._layer is None else self._layer.hop
+
+    def _kept(self, routing: Routing | RoundsRouting) -> str:
+        """What the store has of a task: its routing here, and of a cascade's whose key it is for."""
+        owner = {} if self._layer is None or not routing.layers else {"hop_key": self._layer.key.text}
+        return json.dumps({**routing.document(), **owner})
+
+    def _loaded(self, text: str) -> Routing | RoundsRouting:
+        """What the store has of a task; refused where this is another hop, which could not open what waits there."""
+        document = json.loads(text)
+        routing, own = routing_from(document), None if self._layer is None else self._layer.key.text
+        if routing.layers and (routing.hop, document.get("hop_key")) != (self._hop, own):
+            words = "with its keys, as what waits in the store opens with no other: nothing was changed"
+            found = "no hop" if self._layer is None else f"hop {self._hop} with the key {own}"
+            problem = f"must be hop {routing.hop} with the key {document.get('hop_key')}"
+            raise ParameterError("hop", found, problem, f"serve the store as that hop {words}")
+        return routing
 
     def _is_campaign(self, known: Routing | RoundsRouting) -> bool:
         return isinstance(known, RoundsRouting)
@@ -128,7 +184,20 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _open_round(self, records: ShufflerRecords, task_id: str) -> None:
         """A round that somebody sits down in for the first time is served from then on."""
         if task_id not in self.tasks and (routing := self._found(task_id)) is not None:
-            records.add_task(task_id, json.dumps(routing.document()))
+            records.add_task(task_id, self._kept(routing))
+
+    def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
+        """Keep a batch of the hop before this one, on disk when this returns; False if it was delivered before."""
+
+        def receive(records: ShufflerRecords) -> bool:
+            self._open_round(records, task_id)
+            return self.desk.receive(records, task_id, batch_id, body)
+
+        new = self._store.write(receive)
+        if new:
+            self.received.inc()
+            self._chores.wake()
+        return new
 
     def accept_all(self, uploads: list[Upload]) -> None:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
@@ -224,6 +293,9 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
                         act(task_id, batch_id)
                 except RefusedError:
                     raise
+                except ClosedError:
+                    log("batch left with its layer", task=task_id[:12], batch=batch_id)
+                    return False
                 except Exception as failed:
                     log("batch not sealed", level=40, batch=batch_id, error=type(failed).__name__)
                     all_sealed = False
@@ -248,10 +320,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _seal(self, task_id: str, batch_id: str) -> None:
         """Piece by piece, a commit each: reports go on being accepted between them."""
         started = time.perf_counter()
-        # A full batch changes no more: it is read and permuted while others write.
-        pieces = self._store.read(lambda records: self.desk.permuted_batch(records, task_id, batch_id))
-        if not pieces:
+        # A full batch changes no more: it is read, peeled and permuted while others write.
+        body = self._store.read(lambda records: self.desk.full_batch(records, task_id, batch_id))
+        if not body:
             return
+        pieces = self.desk.permuted_batch(task_id, self._peel(task_id, batch_id, body))
         if self._store.read(lambda records: records.has_draft(task_id, batch_id)):
             self._until_done(lambda records: records.drop_draft(task_id, batch_id))
         for number, piece in enumerate(pieces[:-1]):
@@ -263,6 +336,21 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             self._tidy(task_id, batch_id)
         self.sealed.inc()
         log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+
+    def _peel(self, task_id: str, batch_id: str, body: bytes) -> bytes:
+        """A batch without this hop's layer, which is counted."""
+        routing, started = self.desk.routings[task_id], time.perf_counter()
+        if not routing.layers:
+            return body
+        peeled = self.desk.peeled(task_id, batch_id, body)
+        self.peeling_seconds.inc(time.perf_counter() - started)
+        self.peeled.inc(len(body) // routing.ciphertext_bytes)
+        for why, count in (("unopened", peeled.unopened), ("copy", peeled.copies)):
+            self.replaced.labels(why).inc(count)
+        if peeled.unopened or peeled.copies:
+            facts = {"unopened": peeled.unopened, "copies": peeled.copies}
+            log("messages replaced", level=30, task=task_id[:12], batch=batch_id, **facts)
+        return peeled.body
 
     def _claim(self, task_id: str, batch_id: str) -> bool:
         """Whether a batch is this process's to seal and to send; another's is left alone."""

@@ -141,6 +141,12 @@ class ShufflerRecords(TaskRecords, Protocol):
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
 
+    def received(self, task_id: str, batch_id: str) -> str | None:
+        """The SHA-256 of a batch that the hop before this one has sent, in hexadecimal; None if it has not."""
+
+    def receive(self, task_id: str, part: BatchPart, digest: str) -> None:
+        """Keep a batch that comes whole, full at once, and remember its SHA-256."""
+
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed; like all lists of batches here, without those that
         another process has claimed.

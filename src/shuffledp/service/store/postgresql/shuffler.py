@@ -232,6 +232,18 @@ class PostgresShufflerRecords(PostgresRecords):
             self.session.learned[task_id, batch_id] = (batch, shelf, bytes(key))
             self._write("parts", shelf, batch, key, [(part.seat, memoryview(part.body)) for part in own])
 
+    def received(self, task_id: str, batch_id: str) -> str | None:
+        self._lock(task_id)
+        found = self.rows("SELECT digest FROM received WHERE task_id = %s AND batch_id = %s", task_id, batch_id)
+        return found[0][0] if found else None
+
+    def receive(self, task_id: str, part: BatchPart, digest: str) -> None:
+        self._lock(task_id)
+        self._flush()
+        self.db.execute("INSERT INTO received VALUES (%s, %s, %s)", (task_id, part.batch_id, digest))
+        self._keep_parts(task_id, [part])
+        self._waiting_bytes = None
+
     # --- batches: claimed, sealed, sent ---------------------------------------------------------
 
     def full_batches(self) -> list[tuple[str, str]]:

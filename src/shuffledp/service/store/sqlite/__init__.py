@@ -18,7 +18,8 @@ T = TypeVar("T")
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    return SqliteStore(Path(path), shuffler.SCHEMA, label=shuffler.LABEL, records=SqliteShufflerRecords)
+    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": shuffler.LATER}
+    return SqliteStore(Path(path), records=SqliteShufflerRecords, **schema)
 
 
 def open_analyzer_store(path: str) -> SqliteStore[SqliteAnalyzerRecords]:

@@ -41,6 +41,13 @@ CREATE TABLE sealed (
 CREATE INDEX unfinished ON sealed (state, bytes) WHERE state < 3;
 """
 
+# Of later versions, beside a store of version 2: an older program does not look for them.
+LATER = """
+CREATE TABLE IF NOT EXISTS received (
+    task_id TEXT NOT NULL, batch_id TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY (task_id, batch_id)
+) WITHOUT ROWID;
+"""
+
 # A sealed batch: its parts are being deleted; it waits to be sent; its bytes are being deleted; nothing is left.
 TIDYING, READY, SENT, GONE = range(4)
 _FULL = "filled = size"
@@ -135,20 +142,32 @@ class SqliteShufflerRecords:
         for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
             self.db.execute(_insert(len(block)), (task_id, *block))
         for part in parts:
-            [(number, filled)] = self.db.execute(
-                "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
-                "bytes = bytes + excluded.bytes RETURNING number, filled",
-                (task_id, part.batch_id, part.size, part.reports, len(part.body)),
-            ).fetchall()
-            if filled == part.reports:
-                self.db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-            self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
+            self._keep_part(task_id, part)
         self.db.execute(
             "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
         )
         self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
+
+    def _keep_part(self, task_id: str, part: BatchPart) -> None:
+        [(number, filled)] = self.db.execute(
+            "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
+            "bytes = bytes + excluded.bytes RETURNING number, filled",
+            (task_id, part.batch_id, part.size, part.reports, len(part.body)),
+        ).fetchall()
+        if filled == part.reports:
+            self.db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
+
+    def received(self, task_id: str, batch_id: str) -> str | None:
+        query = "SELECT digest FROM received WHERE task_id = ? AND batch_id = ?"
+        row = self.db.execute(query, (task_id, batch_id)).fetchone()
+        return None if row is None else str(row[0])
+
+    def receive(self, task_id: str, part: BatchPart, digest: str) -> None:
+        self.db.execute("INSERT INTO received VALUES (?, ?, ?)", (task_id, part.batch_id, digest))
+        self._keep_part(task_id, part)
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
