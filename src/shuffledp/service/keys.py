@@ -153,6 +153,11 @@ def load_public_key(path: Path) -> PublicKey:
     return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
 
 
+def is_hops(folder: Path) -> bool:
+    """Whether a folder is a hop's, and not an analyzer's."""
+    return (folder / HOP_PUBLIC).exists()
+
+
 def load_hop_key(path: Path) -> PrivateKey:
     """A hop's key from its folder or file; refused if anybody but its owner may read it."""
     return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))

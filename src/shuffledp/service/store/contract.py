@@ -5,8 +5,9 @@ its process: `write` and `submit` have committed durably when they answer, what 
 after `forget_deleted`, and nothing in it tells in which order reports came once their batch is sealed.
 """
 
+import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,17 @@ class Inspected:
     """The file that it is kept in, for whoever looks at permissions and room; None where there is none."""
     is_analyzers: bool = False
     """Whether it is an analyzer's, so that `look_into_analyzer` can read it."""
+
+
+def hops_in(routings: Iterable[str]) -> str:
+    """Which hops of cascades a shuffler's store is of, in words, from what it has of its tasks; "" for none.
+
+    >>> hops_in(['{"hop": 2, "layers": 1}', '{"users": 10}'])
+    ', hop 2'
+    """
+    known = [json.loads(text) for text in routings]
+    own = {each.get("layouts", [each])[0].get("hop") for each in known} - {None}
+    return "".join(f", hop {hop}" for hop in sorted(own))
 
 
 class Store(Protocol[R_co]):
