@@ -128,7 +128,7 @@ class ShufflerDesk:
 
     def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
         """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
-        if (task_id, batch_id) not in records.full_batches():
+        if records.full_bytes(task_id, batch_id) is None:
             return []
         # Joined here, so that the parts are gone while the batch is copied: it may be large.
         body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
@@ -139,10 +139,16 @@ class ShufflerDesk:
 
         Nothing happens if it is not full, or was sealed before.
         """
-        if (task_id, batch_id) not in records.full_batches():
+        return self.seal_with(records, task_id, batch_id, len(pieces) - 1, pieces[-1], sum(map(len, pieces)))
+
+    def seal_with(
+        self, records: ShufflerRecords, task_id: str, batch_id: str, number: int, last: bytes | memoryview, length: int
+    ) -> bool:
+        """The pieces that are written, and this last one of this number, are the batch of `length` bytes; as `seal`."""
+        if records.full_bytes(task_id, batch_id) is None:
             return True
-        records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
-        records.seal(task_id, batch_id, sum(map(len, pieces)))
+        records.add_piece(task_id, batch_id, number, last)
+        records.seal(task_id, batch_id, length)
         return records.tidy(task_id, batch_id)
 
     def _refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:

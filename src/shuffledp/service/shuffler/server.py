@@ -10,7 +10,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
@@ -21,12 +21,19 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import RoundsRouting, Routing, Seat, routing_from, routing_of_task, split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.shuffler.large import BatchSizes, LargeBatch
+from shuffledp.service.shuffler.sending import BatchSender
 from shuffledp.service.store.contract import ClaimLostError, Counts, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
 
-Post = Callable[[str, bytes], int]
-"""Sends a body to a path of the next hop; answers the HTTP status."""
+
+class Post(Protocol):
+    """Sends a body of this media type to a path of the next hop; answers the HTTP status."""
+
+    def __call__(self, path: str, body: bytes, media: str = BINARY) -> int:
+        """The status of the answer to one request."""
+
 
 Answer = Accepted | RefusedError
 Outcome = list[Answer] | BaseException
@@ -44,8 +51,8 @@ def post_to(url: str, token: str) -> Post:
     refuse_plain_http(url, "analyzer")
     client = httpx.Client(base_url=url, timeout=60.0, headers={"Authorization": f"Bearer {token}"})
 
-    def post(path: str, body: bytes) -> int:
-        return client.post(path, content=body, headers={"Content-Type": BINARY}).status_code
+    def post(path: str, body: bytes, media: str = BINARY) -> int:
+        return client.post(path, content=body, headers={"Content-Type": media}).status_code
 
     return post
 
@@ -59,6 +66,7 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: the seconds since the epoch, which leases run by.
         lease_seconds: how long a seat waits for its report.
         most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        sizes: how much of a large batch is in memory at a time.
     """
 
     def __init__(
@@ -69,10 +77,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: Callable[[], float] = time.time,
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
+        sizes: BatchSizes | None = None,
     ) -> None:
         load = lambda text: routing_from(json.loads(text))  # noqa: E731
         super().__init__("shuffler", store, load, _routing_of_round, self._seal_and_send)
-        self._post = post
+        self._post, self.sizes = post, sizes or BatchSizes()
         self.desk = ShufflerDesk(
             routings=self.tasks,
             bits=RandomBits.secure(),
@@ -85,6 +94,8 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
+        pieces_sent = self.metrics.counter("pieces_sent", "Pieces of large batches that the next hop has.")
+        self._sender = BatchSender(store, self._answer_of, lambda: self._chores.is_stopping, pieces_sent.inc)
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
@@ -248,21 +259,37 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _seal(self, task_id: str, batch_id: str) -> None:
         """Piece by piece, a commit each: reports go on being accepted between them."""
         started = time.perf_counter()
-        # A full batch changes no more: it is read and permuted while others write.
-        pieces = self._store.read(lambda records: self.desk.permuted_batch(records, task_id, batch_id))
-        if not pieces:
+        length = self._store.read(lambda records: records.full_bytes(task_id, batch_id))
+        if length is None:
             return
         if self._store.read(lambda records: records.has_draft(task_id, batch_id)):
             self._until_done(lambda records: records.drop_draft(task_id, batch_id))
-        for number, piece in enumerate(pieces[:-1]):
-            if self._chores.is_stopping:
-                # What is written is a draft, which the next process drops.
-                return
-            self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
-        if not self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces)):
+        if length > self.sizes.whole:
+            large = LargeBatch(self._store, self.desk, self.sizes, task_id, batch_id, length)
+            is_tidy = large.seal(lambda: self._chores.is_stopping)
+        else:
+            is_tidy = self._seal_whole(task_id, batch_id)
+        if is_tidy is None:
+            return
+        if not is_tidy:
             self._tidy(task_id, batch_id)
         self.sealed.inc()
         log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+
+    def _seal_whole(self, task_id: str, batch_id: str) -> bool | None:
+        """A batch that fits into memory; answers whether it is tidy, and None if it was not sealed."""
+        # A full batch changes no more: it is read and permuted while others write.
+        pieces = self._store.read(lambda records: self.desk.permuted_batch(records, task_id, batch_id))
+        for number, piece in enumerate(pieces[:-1]):
+            if self._chores.is_stopping:
+                # What is written is a draft, which the next process drops.
+                return None
+            self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
+        return self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces)) if pieces else None
+
+    def _answer_of(self, path: str, body: bytes, media: str = BINARY) -> int:
+        """The status of the next hop's answer."""
+        return self._post(path, body) if media == BINARY else self._post(path, body, media)
 
     def _claim(self, task_id: str, batch_id: str) -> bool:
         """Whether a batch is this process's to seal and to send; another's is left alone."""
@@ -307,14 +334,13 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         return not refused
 
     def _send(self, task_id: str, batch_id: str) -> bool:
-        body = self._store.read(lambda records: records.sealed(task_id, batch_id))
-        if body is None:
+        length = self._store.read(lambda records: records.sealed_bytes(task_id, batch_id))
+        if length is None:
             return True
-        status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", body)
-        if status not in (200, 201):
-            log("next hop refused", level=40, batch=batch_id, status=status)
-            return False
+        is_taken = self._sender.send_pieces if length > self.sizes.whole else self._sender.send_whole
         try:
+            if not is_taken(task_id, batch_id):
+                return False
             self._purge(task_id, batch_id)
         except ClaimLostError:
             # It took so long that another process sends it, too: the same bytes, which are taken once.
