@@ -18,6 +18,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -218,6 +219,14 @@ class WritingDown:
         with self.file.open("a") as file:
             file.write(f"{task_id} {batch_id} {content} {hashlib.sha256(body).hexdigest()}\n")
         return self.opener.open(body, task_id, batch_id)
+
+    @property
+    def at_once(self) -> int:
+        return self.opener.at_once
+
+    def start(self, body: bytes, task_id: str, batch_id: str) -> "Future[tuple[bytes, int]]":
+        """A piece of a batch."""
+        return self.opener.start(body, task_id, batch_id)
 
     def close(self) -> None:
         """Let go of what it holds."""

@@ -363,6 +363,9 @@ class ShufflerMemory:
         size, parts = self.open.get(batch_id, (1, {}))
         return sum(part.reports for part in parts.values()) == size
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        return sum(map(len, self.parts(task_id, batch_id))) if self.is_full(task_id, batch_id) else None
+
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         return [part.body for part in self.open[batch_id][1].values()]
 

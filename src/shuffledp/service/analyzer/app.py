@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, Manifest
+from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
-from shuffledp.service.problems import BAD_REQUEST, RefusedError
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import HOP, READ, Tokens
@@ -51,6 +51,26 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         # Somewhat too long is a wrong length, which says more than "too large".
         body = await read_body(request, 2 * self.server.desk.batch_bytes(task_id, batch_id))
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation(
+        "POST /v1/tasks/{task_id}/batches/{batch_id}/pieces/{piece}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422)
+    )
+    async def take_piece(self, request: Request) -> Response:
+        """A piece of a large batch: whole ciphertexts, a megabyte at most. Repeat it unchanged until it is answered."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        number = whole_in_path(request, "piece")
+        self.server.desk.batch_bytes(task_id, batch_id)
+        body = await read_body(request, LARGEST_PIECE_BYTES)
+        new = await asyncio.to_thread(self.server.take_piece, task_id, batch_id, number, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation("POST /v1/tasks/{task_id}/batches/{batch_id}/manifest", ON_DISK, HOP, takes=JSON, refuses=(409, 422))
+    async def take_manifest(self, request: Request) -> Response:
+        """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
+        new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
 
     @operation("GET /v1/tasks/{task_id}/estimate", {200: "The estimate, null before the first release."}, READ)
@@ -101,10 +121,8 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     )
     async def show_model(self, request: Request) -> Response:
         """The model of a number: public, and the same for ever."""
-        asked = request.path_params["number"]
-        if not (asked.isascii() and asked.isdecimal()) or len(asked) > 15:
-            raise RefusedError(BAD_REQUEST, "a model's number is a whole number: the newest is at models/newest.")
-        model = await asyncio.to_thread(self.server.model, request.path_params["campaign_id"], int(asked))
+        number = whole_in_path(request, "number")
+        model = await asyncio.to_thread(self.server.model, request.path_params["campaign_id"], number)
         return JSONResponse(model.document(), headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
     @operation("GET /v1/campaigns/{campaign_id}/models", {200: "Models, oldest first."}, query=(_AFTER_MODEL, _LIMIT))

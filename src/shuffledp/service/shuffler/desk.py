@@ -11,7 +11,6 @@ then its store has what it was sent, in the order in which it came, and from the
 without its key nothing matches the one to the other.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,8 +20,6 @@ import numpy as np
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.problems import (
-    BATCH_DIFFERS,
-    BATCH_UNKNOWN,
     BUSY,
     NO_ROOM,
     SEAT_GONE,
@@ -33,7 +30,7 @@ from shuffledp.service.problems import (
     RefusedError,
 )
 from shuffledp.service.routing import Routing, Seat
-from shuffledp.service.shuffler.peeling import Layer, Peeled
+from shuffledp.service.shuffler.peeling import Layer, Peeled, Suspects
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
@@ -86,7 +83,7 @@ class ShufflerDesk:
         routing = self.routings[task_id]
         _check_takes_reports(routing)
         open_users = routing.users if slots is None else min(routing.users, routing.users_by(slots))
-        if refused := self._refuse_without_room(records):
+        if refused := self.refuse_without_room(records):
             raise refused
         now = self.clock()
         ended = records.ended_lease(task_id, now, open_users)
@@ -120,7 +117,7 @@ class ShufflerDesk:
         # First of all: a retry whose answer was lost must not be refused.
         known = records.accepted_among(task_id, ids)
         leases = records.leases(task_id, seats)
-        room, now = self._refuse_without_room(records), self.clock()
+        room, now = self.refuse_without_room(records), self.clock()
         kept: list[tuple[SentReport, int]] = []
         answers: list[Accepted | RefusedError] = []
         for report in reports:
@@ -149,58 +146,25 @@ class ShufflerDesk:
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
-    def batch_size(self, task_id: str, batch_id: str) -> int:
-        """How many users a batch of a task has, or a refusal."""
-        routing = self.routings[task_id]
-        place = routing.find(batch_id)
-        if place is None:
-            words = f"the task's schedule has no batch {batch_id[:40]}: check the task's file."
-            raise RefusedError(BATCH_UNKNOWN, words)
-        return routing.schedule.batch_users(place[1], place[2])
-
-    def batch_bytes(self, task_id: str, batch_id: str) -> int:
-        """How long a batch of a task must be when it comes here, or a refusal."""
-        return self.routings[task_id].batch_bytes(self.batch_size(task_id, batch_id))
-
-    def receive(self, records: ShufflerRecords, task_id: str, batch_id: str, body: bytes) -> bool:
-        """Keep a whole batch from the hop before this one; False if the same bytes were delivered before.
-
-        Raises:
-            RefusedError: this is the first hop, the batch has another length or was delivered with other bytes, or
-                there is no room for it now.
-        """
-        routing = self.routings[task_id]
-        if routing.hop == 1:
-            words = "this is hop 1, which takes reports: send batches to the hop after it."
-            raise RefusedError(WRONG_HOP, words)
-        expected = self.batch_bytes(task_id, batch_id)
-        if len(body) != expected:
-            words = f"the batch has {len(body)} bytes and must have {expected} at hop {routing.hop}"
-            raise RefusedError(WRONG_LENGTH, f"{words}: send it whole, from hop {routing.hop - 1}.")
-        digest = hashlib.sha256(body).hexdigest()
-        known = records.received(task_id, batch_id)
-        if known is None:
-            if refused := self._refuse_without_room(records):
-                raise refused
-            size = self.batch_size(task_id, batch_id)
-            records.receive(task_id, BatchPart(batch_id, 0, size, size, body), digest)
-            return True
-        if known != digest:
-            raise RefusedError(BATCH_DIFFERS, f"batch {batch_id} was delivered with other bytes: it is kept as it was.")
-        return False
-
     def full_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> bytes:
         """A full batch as it came; nothing where it is not full, or was sealed before."""
-        if (task_id, batch_id) not in records.full_batches():
+        if records.full_bytes(task_id, batch_id) is None:
             return b""
         return b"".join(records.parts(task_id, batch_id))
 
-    def peeled(self, task_id: str, batch_id: str, body: bytes) -> Peeled:
-        """A full batch without this hop's layer, as long as it was; as it came where there is none."""
+    def peeled(self, task_id: str, batch_id: str, body: bytes, suspects: Suspects | None = None) -> Peeled:
+        """Messages of a full batch without this hop's layer, as many as they were; as they came where there is none.
+
+        Args:
+            task_id: the task.
+            batch_id: the batch.
+            body: all its messages, or some.
+            suspects: where they are some: which of all may be copies.
+        """
         routing = self.routings[task_id]
         if not routing.layers or self.layer is None:
             return Peeled(body)
-        return self.layer.peel(body, task_id, batch_id, routing.ciphertext_bytes, bits=self.bits)
+        return self.layer.peel(body, task_id, batch_id, routing.ciphertext_bytes, bits=self.bits, suspects=suspects)
 
     def permuted_batch(self, task_id: str, body: bytes) -> list[memoryview]:
         """A peeled batch in its final order, in pieces; nobody reads it before `seal` has said so."""
@@ -212,13 +176,20 @@ class ShufflerDesk:
 
         Nothing happens if it is not full, or was sealed before.
         """
-        if (task_id, batch_id) not in records.full_batches():
+        return self.seal_with(records, task_id, batch_id, len(pieces) - 1, pieces[-1], sum(map(len, pieces)))
+
+    def seal_with(
+        self, records: ShufflerRecords, task_id: str, batch_id: str, number: int, last: bytes | memoryview, length: int
+    ) -> bool:
+        """The pieces that are written, and this last one of this number, are the batch of `length` bytes; as `seal`."""
+        if records.full_bytes(task_id, batch_id) is None:
             return True
-        records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
-        records.seal(task_id, batch_id, sum(map(len, pieces)))
+        records.add_piece(task_id, batch_id, number, last)
+        records.seal(task_id, batch_id, length)
         return records.tidy(task_id, batch_id)
 
-    def _refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
+    def refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
+        """Why nothing new can be taken now, if it cannot."""
         if not self.has_room():
             return RefusedError(NO_ROOM, "the disk is almost full: try again later.", retry_after=10)
         if records.waiting_bytes() <= self.most_waiting_bytes:

@@ -7,6 +7,7 @@ message, without knowing at which hop it was lost. A copy would mark its origina
 comes out twice.
 """
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -98,21 +99,32 @@ class Layer:
     key: PublicKey
     opener: Peeling
 
-    def peel(self, body: bytes, task_id: str, batch_id: str, length: int, *, bits: RandomBits) -> Peeled:
-        """The batch without this layer.
+    def peel(
+        self,
+        body: bytes,
+        task_id: str,
+        batch_id: str,
+        length: int,
+        *,
+        bits: RandomBits,
+        suspects: "Suspects | None" = None,
+    ) -> Peeled:
+        """Messages of a batch without this layer.
 
         Args:
-            body: ciphertexts of this length, end to end.
+            body: ciphertexts of this length, end to end: all of the batch, or some.
             task_id: what the layer is bound to.
             batch_id: what the layer is bound to.
             length: of a ciphertext when it comes here.
             bits: what messages that give way are replaced with.
+            suspects: where they are some, what finds copies of others.
         """
         step = AT_A_TIME * length
         chunks = [body[at : at + step] for at in range(0, len(body), step)]
         opened = self.opener.open(chunks, binding(task_id, batch_id, self.hop), length)
         bad = [place + number * AT_A_TIME for number, (_, some) in enumerate(opened) for place in some]
-        copies = np.setdiff1d(copies_in(body, length), bad)
+        copied = copies_in(body, length) if suspects is None else suspects.copies_in(body, length)
+        copies = np.setdiff1d(copied, bad)
         inside = length - OVERHEAD_BYTES
         rows = np.frombuffer(b"".join(chunk for chunk, _ in opened), dtype=np.uint8).reshape(-1, inside)
         gone = np.concatenate([np.asarray(bad, dtype=np.int64), copies])
@@ -136,3 +148,51 @@ def copies_in(body: bytes, length: int) -> NDArray[np.int64]:
     is_copy = np.ones(len(rows), dtype=bool)
     is_copy[first] = False
     return np.flatnonzero(is_copy)
+
+
+class Suspects:
+    """What finds copies in a batch that is looked at part by part: first all of it with `look`, then with `copies_in`.
+
+    It remembers eight bytes of every message, a hash under a key that nobody can know; and of the few messages whose
+    hashes are equal, sixteen.
+
+    Args:
+        bits: where the key comes from.
+
+    >>> suspects = Suspects(bits=RandomBits.seeded(1))
+    >>> for part in (b"abcxyz", b"uvwabc"): suspects.look(part, 3)
+    >>> suspects.copies_in(b"abcxyz", 3).tolist(), suspects.copies_in(b"uvwabc", 3).tolist()
+    ([], [1])
+    """
+
+    def __init__(self, *, bits: RandomBits) -> None:
+        self._key = bits.unsigned(32, 8).tobytes()
+        self._seen_hashes: list[NDArray[np.uint64]] = []
+        self._repeated: NDArray[np.uint64] | None = None
+        self._met: set[bytes] = set()
+
+    def look(self, body: bytes, length: int) -> None:
+        """Some messages of the batch, each once."""
+        self._seen_hashes.append(self._hashes(body, length))
+
+    def copies_in(self, body: bytes, length: int) -> NDArray[np.int64]:
+        """The places of messages in this part that came before in it, or in a part that was asked for before."""
+        if self._repeated is None:
+            hashes = np.sort(np.concatenate(self._seen_hashes)) if self._seen_hashes else np.empty(0, dtype=np.uint64)
+            self._repeated = np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+            self._seen_hashes.clear()
+        found = []
+        for place in np.flatnonzero(np.isin(self._hashes(body, length), self._repeated)).tolist():
+            name = self._digest(body[place * length : (place + 1) * length], 16)
+            if name in self._met:
+                found.append(place)
+            self._met.add(name)
+        return np.array(found, dtype=np.int64)
+
+    def _hashes(self, body: bytes, length: int) -> NDArray[np.uint64]:
+        rows = memoryview(body)
+        hashed = b"".join(self._digest(rows[at : at + length], 8) for at in range(0, len(body), length))
+        return np.frombuffer(hashed, dtype=np.uint64)
+
+    def _digest(self, message: bytes | memoryview, size: int) -> bytes:
+        return hashlib.blake2b(message, digest_size=size, key=self._key).digest()

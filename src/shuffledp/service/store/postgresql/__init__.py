@@ -16,7 +16,8 @@ except ImportError:
     _WAY_OUT = "install it: pip install 'shuffledp[postgres]'"
     raise ParameterError("store", "postgresql://", "needs the driver psycopg", _WAY_OUT) from None
 
-from shuffledp.service.store.contract import Inspected, hops_in
+from shuffledp.service.store.contract import Inspected
+from shuffledp.service.store.incoming import hops_in
 from shuffledp.service.store.postgresql.address import DatabaseAddress
 from shuffledp.service.store.postgresql.analyzer import PostgresAnalyzerRecords
 from shuffledp.service.store.postgresql.connecting import first_connection, holders, in_a_sentence, label_of

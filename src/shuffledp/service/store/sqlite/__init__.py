@@ -6,8 +6,9 @@ from typing import TypeVar
 
 from shuffledp.errors import DataError
 from shuffledp.files import holder
-from shuffledp.service.store.contract import Inspected, hops_in
-from shuffledp.service.store.sqlite import analyzer, outbox, shuffler
+from shuffledp.service.store.contract import Inspected
+from shuffledp.service.store.incoming import hops_in
+from shuffledp.service.store.sqlite import analyzer, incoming, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
 from shuffledp.service.store.sqlite.outbox import SqliteOutbox
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": shuffler.LATER}
+    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": incoming.LATER}
     return SqliteStore(Path(path), records=SqliteShufflerRecords, **schema)
 
 
