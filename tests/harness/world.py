@@ -8,7 +8,7 @@ import contextlib
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,11 +28,13 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, binding
 from shuffledp.service.delivery import Manifest
+from shuffledp.service.hops import add_layers
 from shuffledp.service.openapi import BINARY, JSON
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.shuffler.peeling import Chunk, open_layer
 from shuffledp.service.shuffler.server import Answer, ShufflerServer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
@@ -40,7 +42,9 @@ from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
 
 
-def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins") -> Task:
+def small_task(
+    key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins", hops: Sequence[PublicKey] = ()
+) -> Task:
     """A running count of a few users, in batches of three and more: quick to fill, private in name only.
 
     >>> task = small_task(PrivateKey.generate().public)
@@ -48,12 +52,12 @@ def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: st
     (24, [3, 9, 18])
     """
     plan = PROTOCOLS["counter"].plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), method=noise)
-    return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True)
+    return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True, hops=hops)
 
 
 @dataclass(frozen=True)
 class MadeReport:
-    """A report whose every ciphertext the test knows, and how many ones it tells each batch."""
+    """A report whose ciphertexts the test knows, as the analyzer gets them; and how many ones it tells each batch."""
 
     body: bytes
     pieces: dict[str, tuple[bytes, ...]]
@@ -71,7 +75,8 @@ def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits)
         packed = pack_messages(payloads, None, batch.messages, bits=bits)
         pieces[batch.batch_id] = tuple(task.public_key.seal(packed, binding(task.id, batch.batch_id)))
         ones[batch.batch_id] = int(payloads.sum())
-    return MadeReport(b"".join(b"".join(piece) for piece in pieces.values()), pieces, ones)
+    layered = [add_layers(list(sealed), task.hops, task.id, batch_id) for batch_id, sealed in pieces.items()]
+    return MadeReport(b"".join(b"".join(each) for each in layered), pieces, ones)
 
 
 def report_of(task: Task | RoundTask, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
@@ -87,6 +92,20 @@ def ciphertexts(body: bytes) -> list[bytes]:
 def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpacked:
     """All messages of a batch, opened in this process as a worker opens them."""
     return messages_of([open_chunk(key.raw, binding(task_id, batch_id), body)])
+
+
+@dataclass(frozen=True)
+class PeelerHere:
+    """Takes a hop's layer off in this process."""
+
+    key: PrivateKey
+
+    def open(self, chunks: Sequence[bytes], info: bytes, length: int) -> list[Chunk]:
+        """What is inside each chunk."""
+        return [open_layer(info, length, self.key.raw, chunk) for chunk in chunks]
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 @dataclass(frozen=True)

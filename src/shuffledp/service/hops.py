@@ -93,7 +93,18 @@ def wrap(
     >>> len(sealed) == len(b"a message") + 3 * 48
     True
     """
-    sealed = analyzer.seal(messages, binding(task_id, batch_id))
+    return add_layers(analyzer.seal(messages, binding(task_id, batch_id)), hops, task_id, batch_id)
+
+
+def add_layers(sealed: list[bytes], hops: Sequence[PublicKey], task_id: str, batch_id: str) -> list[bytes]:
+    """What the analyzer can open, sealed for every hop as well, the first hop's layer outermost.
+
+    Args:
+        sealed: ciphertexts of one length.
+        hops: whom the layers are for, first hop first.
+        task_id: bound into every layer.
+        batch_id: bound into every layer, with the number of its hop.
+    """
     for number in range(len(hops), 0, -1):
         sealed = hops[number - 1].seal(sealed, binding(task_id, batch_id, number))
     return sealed
