@@ -15,7 +15,7 @@ def keys(folder: Folder, as_json: options.AsJson = False) -> None:
     """Make the keys of a service: one pair for the analyzer, a token for each role."""
     from shuffledp.randomness import RandomBits
     from shuffledp.service.keys import PRIVATE, PUBLIC, SIGNING, TOKENS, VERIFYING, make_keys, token_name
-    from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ, ROLES
+    from shuffledp.service.tokens import ADMIN, ENROL, HOP, OPEN, READ, ROLES
 
     public = make_keys(folder, bits=RandomBits.secure())
     files = [PRIVATE, PUBLIC, SIGNING, VERIFYING, TOKENS, *map(token_name, ROLES)]
@@ -32,6 +32,7 @@ def keys(folder: Folder, as_json: options.AsJson = False) -> None:
         token_name(HOP): "the shuffler, to send batches on",
         token_name(READ): "whoever may see the estimates",
         token_name(ADMIN): "the operator, to add tasks",
+        token_name(OPEN): "machines that open batches for the analyzer, which have its private key, too",
     }
     show(facts(f"Keys in {folder}: who needs which file", list(who.items())))
     plan = "plan counter --users 20000 --shufflers 4 --epsilon 1 --delta 1e-6 --noise coins -o plan.json"
