@@ -1,6 +1,7 @@
-"""A cascade in one process, hop by hop, without threads of chores: each step is the test's, and all that travels is kept."""
+"""A cascade in one process without threads of chores: each step is the test's, and all that travels is kept."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_messages
 
 BITS = RandomBits.secure()
 
+Making = Callable[[tuple[SeatInBatch, ...]], bytes]
+"""What somebody sends from a seat in these batches."""
+
 Delivered = tuple[str, str, bytes]
 """Task, batch and bytes of one request between two hops."""
 
@@ -39,6 +43,11 @@ class Writing(OpenerHere):
         """All messages of a batch."""
         self.found.append(super().open(body, task_id, batch_id))
         return self.found[-1]
+
+    def start(self, body: bytes, task_id: str, batch_id: str) -> "Future[tuple[bytes, int]]":
+        """A piece's messages, opened at once."""
+        self.open(body, task_id, batch_id)
+        return super().start(body, task_id, batch_id)
 
 
 @dataclass
@@ -110,9 +119,7 @@ class Cascade:
             server.add_task(task.text)
         return task
 
-    def report(
-        self, task: Task | RoundTask, makes: Sequence[Callable[[tuple[SeatInBatch, ...]], bytes]]
-    ) -> list[bytes]:
+    def report(self, task: Task | RoundTask, makes: Sequence[Making]) -> list[bytes]:
         """Everybody takes a seat at hop 1 and sends what is made for it, in one upload; answers what was sent."""
         seats = self.servers[1].take_seats(task.id, len(makes)).result(timeout=10)
         bodies = [make(seat.batches) for make, seat in zip(makes, seats, strict=True)]
@@ -148,7 +155,7 @@ class Cascade:
             server.stop()
 
 
-def numbered(task: Task | RoundTask, number: int) -> Callable[[tuple[SeatInBatch, ...]], bytes]:
+def numbered(task: Task | RoundTask, number: int) -> Making:
     """What a person sends whose every message is a number of its own: the person's, and the message's."""
 
     def make(batches: tuple[SeatInBatch, ...]) -> bytes:

@@ -291,7 +291,7 @@ class PostgresMachine(Machine):
             try:
                 work(shuffler)
             except RefusedError as refused:
-                must("killed" in str(refused), f"refused: {refused}")
+                self._must_be_of_a_death(refused)
 
         with ThreadPoolExecutor(SHUFFLERS) as threads:
             list(threads.map(run, self.world.shufflers))
@@ -311,8 +311,13 @@ class PostgresMachine(Machine):
         try:
             self.world.analyzer.read_all()
         except RefusedError as refused:
-            must("killed" in str(refused), f"refused: {refused}")
+            self._must_be_of_a_death(refused)
         end()
+
+    def _must_be_of_a_death(self, refused: RefusedError) -> None:
+        """Who dies around a COMMIT never learns whether it was heard."""
+        unsure = "UnsureError" in str(refused) and bool(self.world.network.dead)
+        must("killed" in str(refused) or unsure, f"refused: {refused}")
 
     def drain(self) -> None:
         self.world.let_claims_run_out()

@@ -105,7 +105,8 @@ class Checks(list[Check]):
         with self.noting("tokens"):
             tokens = keys.load_tokens(folder)
             keys.check_private(folder / keys.TOKENS, "tokens")
-            missing = [role for role in ROLES if role not in tokens.secrets]
+            needed = keys.HOP_ROLES if keys.is_hops(folder) else ROLES
+            missing = [role for role in needed if role not in tokens.secrets]
             found, to_do = f"for {', '.join(tokens.secrets)}", f"none for {', '.join(missing)}"
             self.verdict("tokens", not missing, found, to_do, otherwise="warn")
         for role in ROLES:

@@ -41,7 +41,7 @@ def keys(folder: Folder, hop: ForHop = False, as_json: options.AsJson = False) -
 def _for_the_analyzer() -> dict[str, str]:
     """Who needs which file of a service's folder."""
     from shuffledp.service.keys import PRIVATE, PUBLIC, SIGNING, TOKENS, VERIFYING, token_name
-    from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ
+    from shuffledp.service.tokens import ADMIN, ENROL, HOP, OPEN, READ
 
     return {
         PRIVATE: "the analyzer only; who has it can read every message, so never the shuffler",
@@ -53,6 +53,7 @@ def _for_the_analyzer() -> dict[str, str]:
         token_name(HOP): "the shuffler, or the last hop, to send batches on",
         token_name(READ): "whoever may see the estimates",
         token_name(ADMIN): "the operator, to add tasks",
+        token_name(OPEN): "machines that open batches for the analyzer, which have its private key, too",
     }
 
 

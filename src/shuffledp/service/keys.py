@@ -29,12 +29,14 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
-from shuffledp.service.tokens import ROLES, Tokens
+from shuffledp.service.tokens import OPEN, ROLES, Tokens
 
 VERSION = 1
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
 HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
+HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
+"""The roles that a hop has tokens for: nobody opens its batches for it."""
 _PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC)
 
 _MAKE = "make keys with `shuffledp keys FOLDER`"
@@ -85,12 +87,13 @@ def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
             HOP_PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
         },
         bits,
+        HOP_ROLES,
     )
     return private.public
 
 
-def _make(folder: Path, keys: dict[str, str], bits: RandomBits) -> None:
-    """Files of keys, and tokens for all roles, in a new folder: all or none."""
+def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
+    """Files of keys, and tokens for these roles, in a new folder: all or none."""
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
     target = Path(os.path.realpath(folder))
@@ -99,7 +102,8 @@ def _make(folder: Path, keys: dict[str, str], bits: RandomBits) -> None:
         raise ParameterError("folder", str(folder), problem, f"create {target.parent} or name another")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise _not_new(folder)
-    tokens = Tokens.generate(bits=bits)
+    drawn = Tokens.generate(bits=bits).secrets
+    tokens = Tokens({role: drawn[role] for role in roles})
     contents = {
         **keys,
         TOKENS: _json({"version": VERSION, **tokens.secrets}),

@@ -91,6 +91,7 @@ class PieceWork:
         lease = self.openings.held(name)
         plan, messages = self._tasks(lease.task_id).plan, len(self._body(lease)) // CIPHERTEXT_BYTES
         result.check(plan, lease.users, messages, is_first=lease.piece == 0)
+        result.check_without(lease.without)
         body = result.to_bytes()
         keep = partial(_keep, lease.task_id, lease.batch_id, lease.piece, body)
         self.openings.count(name, lambda: self._store.write(keep))

@@ -135,6 +135,20 @@ class PieceResult:
         if kinds[0] != kinds[1] or self.tally.messages > messages:
             raise DataError("result", f"counts of shape {kinds[1][0]}", f"must be as {kinds[0][0]}", _AGAIN)
 
+    def check_without(self, without: bytes) -> None:
+        """Refuse a result that counts messages which were to be left out.
+
+        Raises:
+            DataError: it does.
+        """
+        left_out = set(_split(without))
+        if left_out and not left_out.isdisjoint(_split(self.ids)):
+            raise DataError("result", "copies", "must not count what was to be left out", _AGAIN)
+
+
+def _split(ids: bytes) -> Iterator[bytes]:
+    return (ids[at : at + ID_BYTES] for at in range(0, len(ids), ID_BYTES))
+
 
 def _header(body: bytes) -> tuple[dict[str, Any], int]:
     """The header of a result, and where what follows begins."""

@@ -79,8 +79,9 @@ class LargeBatch:
             if last:
                 self._write(_add_piece, number, last)
             number, last, written = number + 1, piece, written + len(piece)
-        if written != self.length:
-            raise AssertionError(f"batch {self.batch_id} has {written} bytes in its buckets, not {self.length}")
+        expected = self.length // self._routing.ciphertext_bytes * self._routing.left_bytes
+        if written != expected:
+            raise AssertionError(f"batch {self.batch_id} has {written} bytes in its buckets, not {expected}")
         seal = partial(self.desk.seal_with, number=number, last=last, length=written)
         return self.store.write(lambda records: seal(records, self.task_id, self.batch_id))
 

@@ -297,6 +297,9 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
                     return False
                 except Exception as failed:
                     log("batch not sealed", level=40, batch=batch_id, error=type(failed).__name__)
+                    import traceback
+
+                    traceback.print_exc()
                     all_sealed = False
         return all_sealed
 
