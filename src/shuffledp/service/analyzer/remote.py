@@ -19,7 +19,7 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import Calls, UnreachableError, refusal_from
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.openapi import BINARY
-from shuffledp.service.routing import split_round
+from shuffledp.service.rounds import split_round
 from shuffledp.service.task import RoundTask, Task, canonical
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import CIPHERTEXT_BYTES
