@@ -20,7 +20,7 @@ from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.peeling import Layer
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
+from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import SentReport, Unpacked, new_id, pack_messages
 
@@ -57,7 +57,6 @@ class Cascade:
     folder: Path
     hops: int = 3
     sizes: BatchSizes | None = None
-    open_store: Callable[[str], Any] = open_shuffler_store
     address: Callable[[str], str] | None = None
     make_hop: Callable[..., ShufflerServer] = ShufflerServer
 
@@ -87,7 +86,7 @@ class Cascade:
         """A hop on its store, with its own key and number unless others are given."""
         own = key or self.keys[number - 1]
         layer = Layer(hop or number, own.public, PeelerHere(own))
-        held = self.open_store(self.path(number))
+        held = open_shuffler_store(self.path(number))
         try:
             made = self.make_hop(held, post=lambda *sent: self._post(number, *sent), layer=layer, sizes=self.sizes)
         except BaseException:

@@ -57,8 +57,10 @@ def make(tmp_path: Path) -> Iterator[Callable[..., Cascade]]:
 
 @pytest.mark.parametrize("sizes", [None, SMALL], ids=["whole", "in pieces"])
 @pytest.mark.parametrize("hops", [2, 3])
-def test_every_message_arrives_once(make: Callable[..., Cascade], hops: int, sizes: BatchSizes | None) -> None:
-    cascade = make(hops=hops, sizes=sizes)
+def test_every_message_arrives_once(
+    make: Callable[..., Cascade], store_address: Callable[[str], str], hops: int, sizes: BatchSizes | None
+) -> None:
+    cascade = make(hops=hops, sizes=sizes, address=store_address)
     task = task_of(cascade)
     cascade.report(task, [numbered(task, person) for person in range(USERS)])
     cascade.work()
@@ -193,8 +195,10 @@ def test_another_number_of_messages_is_refused_and_nothing_is_lost(make: Callabl
     assert cascade.payloads == everybody(task) and cascade.malformed == 0
 
 
-def test_a_batch_is_taken_once_whatever_is_sent_again(make: Callable[..., Cascade]) -> None:
-    cascade = make(hops=2)
+def test_a_batch_is_taken_once_whatever_is_sent_again(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    cascade = make(hops=2, address=store_address)
     task, rows = sealed_at_hop_1(cascade)
     body, other = b"".join(rows), b"".join(rows[1:] + rows[:1])
     hop = cascade.servers[2]
@@ -211,8 +215,10 @@ def test_a_batch_is_taken_once_whatever_is_sent_again(make: Callable[..., Cascad
     assert len(cascade.sent[2]) == 1 and cascade.payloads == everybody(task)
 
 
-def test_pieces_are_taken_once_and_the_manifest_counts_them(make: Callable[..., Cascade]) -> None:
-    cascade = make(hops=2, sizes=SMALL)
+def test_pieces_are_taken_once_and_the_manifest_counts_them(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    cascade = make(hops=2, sizes=SMALL, address=store_address)
     task, rows = sealed_at_hop_1(cascade)
     hop, half = cascade.servers[2], len(rows) // 2
     pieces = [b"".join(rows[:half]), b"".join(rows[half:])]
