@@ -165,10 +165,16 @@ def test_a_message_of_another_batch_task_or_hop_does_not_open(make: Callable[...
         sealed = cascade.key.public.seal([bytes(29)], binding(task.id, BATCH))
         return lambda batches: add_layers(sealed, hops, task_id, batch_id)[0] + numbered(task, 0)(batches)[173:]
 
-    rest = [numbered(task, person) for person in range(len(strangers), USERS)]
-    cascade.report(task, [*(strange(*each) for each in strangers), *rest])
+    def of_another_hop(batches: Any) -> bytes:
+        """For hop 1's key, but bound to hop 2."""
+        inner = cascade.public[1].seal([bytes(77)], binding(task.id, BATCH, 2))
+        return cascade.public[0].seal(inner, binding(task.id, BATCH, 2))[0] + numbered(task, 0)(batches)[173:]
+
+    rest = [numbered(task, person) for person in range(len(strangers) + 1, USERS)]
+    cascade.report(task, [*(strange(*each) for each in strangers), of_another_hop, *rest])
     cascade.work()
-    assert cascade.malformed == len(strangers)
+    assert cascade.malformed == len(strangers) + 1
+    assert cascade.servers[1].replaced.labels("unopened")._value.get() == len(strangers) + 1
 
 
 # --- counts and repeats ---------------------------------------------------------------------------
