@@ -16,6 +16,7 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import MeasuredCost, TaskCost
 from shuffledp.service.crypto import PrivateKey, binding
+from shuffledp.service.delivery import Sending
 from shuffledp.service.hops import add_layers
 from shuffledp.service.models import round_of_model, unchecked_model
 from shuffledp.service.problems import RefusedError
@@ -141,7 +142,16 @@ def test_a_hop_that_doubles_a_message_marks_nothing(make: Callable[..., Cascade]
     assert cascade.servers[1].seal_full()
     body = cascade.servers[1]._store.read(lambda records: records.sealed(task.id, BATCH))
     rows = cut(body, 173)
-    cascade.servers[2].deliver(task.id, BATCH, b"".join([rows[0], rows[0], *rows[2:]]))
+    doubled = [*rows[:-1], rows[0]]
+    if sizes is None:
+        assert cascade.servers[2].deliver(task.id, BATCH, b"".join(doubled))
+    else:
+        # The copy in another piece than its original, which is not in memory at the same time.
+        half, sending = len(rows) // 2, Sending()
+        for number, piece in enumerate((b"".join(doubled[:half]), b"".join(doubled[half:]))):
+            sending.add(piece)
+            assert cascade.servers[2].take_piece(task.id, BATCH, number, piece)
+        assert cascade.servers[2].take_manifest(task.id, BATCH, sending.manifest())
     for hop in (2, 3):
         assert cascade.pass_on(hop)
     cascade.analyzer.read_all()
