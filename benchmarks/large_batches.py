@@ -24,7 +24,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from report import figure, report
+from report import FOLDER, figure, report
 
 from shuffledp import BinarySum, Privacy, RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
@@ -309,7 +309,8 @@ def main() -> int:
     sizes = given.sizes or ([20_000, 100_000] if given.quick else [100_000, 1_000_000, 10_000_000])
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    with tempfile.TemporaryDirectory(dir=Path.cwd()) as name:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=FOLDER) as name:
         folder = Path(name)
         found = {size: through(folder, size) for size in sizes}
         rows = opening(folder, 20_000 if given.quick else 100_000)
