@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store import open_analyzer_store, open_shuffler_store
-from shuffledp.service.store.contract import ClaimLostError
+from shuffledp.service.store import migrate_store, open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.contract import BatchPart, ClaimLostError
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
@@ -528,3 +528,53 @@ def _size(task: Task, batch_id: str) -> int:
     place = task.routing.find(batch_id)
     assert place is not None
     return task.routing.schedule.batch_users(place[1], place[2])
+
+
+# --- older stores -----------------------------------------------------------------------------
+
+
+_BEFORE = {
+    "shuffler": "ALTER TABLE batches DROP COLUMN buckets_shelf, DROP COLUMN buckets_key",
+    "analyzer": "DROP TABLE incoming, pieces",
+}
+
+
+@pytest.mark.parametrize("role", _BEFORE)
+def test_a_store_of_the_version_before_is_migrated_with_what_waits_in_it(
+    postgresql: Server, tmp_path: Path, role: str
+) -> None:
+    schema = postgresql.new_schema()
+    address = postgresql.address(tmp_path / "keys", schema)
+    opened = {"shuffler": open_shuffler_store, "analyzer": open_analyzer_store}[role]
+    body = bytes(CIPHERTEXT_BYTES)
+    with closing(opened(address)) as store:
+        store.write(lambda records: records.add_task("t", "{}"))
+        if role == "analyzer":
+            store.write(lambda records: records.add_batch("t", "1.0.1", "d" * 64, body))
+        else:
+            store.write(lambda records: records.keep("t", [], [], [BatchPart("1.0.1", 0, 1, 1, body)]))
+    with postgresql.connect(schema) as db:
+        db.execute(_BEFORE[role])
+        db.execute("DELETE FROM migrations WHERE number = 2")
+    with pytest.raises(DataError, match="store migrate"):
+        opened(address)
+    assert migrate_store(address) == (role, 1, 2)
+    with closing(opened(address)) as store:
+        if role == "analyzer":
+            assert store.read(lambda records: records.unread(10)) == [("t", "1.0.1")]
+            assert store.read(lambda records: records.body("t", "1.0.1")) == body
+        else:
+            assert store.read(lambda records: records.full_bytes("t", "1.0.1")) == len(body)
+            assert store.read(lambda records: records.parts("t", "1.0.1")) == [body]
+
+
+def test_an_analyzers_file_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    """It has no tables for pieces: they are made when a server opens it, beside a batch that waits to be read."""
+    path = tmp_path / "analyzer.db"
+    with closing(open_analyzer_store(path)) as store:
+        store.write(lambda records: records.add_batch("t", "1.0.1", "d" * 64, bytes(CIPHERTEXT_BYTES)))
+        for table in ("incoming", "pieces", "results"):
+            store.write(lambda records, table=table: records.db.execute(f"DROP TABLE {table}"))
+    with closing(open_analyzer_store(path)) as store:
+        assert store.read(lambda records: records.unread(10)) == [("t", "1.0.1")]
+        assert store.read(lambda records: records.pieces("t", "1.0.1")) is None
