@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.randomness import RandomBits
-from shuffledp.service.crypto import PrivateKey, PublicKey, binding, open_all
+from shuffledp.service.crypto import PublicKey, binding, open_all
 from shuffledp.service.wire import OVERHEAD_BYTES
 from shuffledp.service.workers import AT_A_TIME, KeyWorkers
 
@@ -43,19 +43,17 @@ def open_layer(info: bytes, length: int, private_raw: bytes, chunk: bytes) -> Ch
     return b"".join(message or nothing for message in inside), bad
 
 
-class PeelingWorkers:
+class PeelingWorkers(KeyWorkers):
     r"""Worker processes that hold a hop's private key.
 
-    >>> key = PrivateKey.generate()
     >>> from contextlib import closing
+    >>> from shuffledp.service.crypto import PrivateKey
+    >>> key = PrivateKey.generate()
     >>> with closing(PeelingWorkers(key, processes=1)) as workers:
     ...     sealed = key.public.seal([b"one", b"two"], binding("t", "1.0.1", 2))
     ...     workers.open([b"".join(sealed) + bytes(51)], binding("t", "1.0.1", 2), 51)
     [(b'onetwo\x00\x00\x00', [2])]
     """
-
-    def __init__(self, key: PrivateKey, *, processes: int | None = None) -> None:
-        self._workers = KeyWorkers(key, processes=processes)
 
     def open(self, chunks: Sequence[bytes], info: bytes, length: int) -> list[Chunk]:
         """What is inside each chunk of ciphertexts of this length.
@@ -63,11 +61,7 @@ class PeelingWorkers:
         Raises:
             ClosedError: it was closed before all were opened.
         """
-        return self._workers.map(partial(open_layer, info, length), chunks)
-
-    def close(self) -> None:
-        """Stop the workers; the batch at hand keeps its layer."""
-        self._workers.close()
+        return self.map(partial(open_layer, info, length), chunks)
 
 
 @dataclass(frozen=True, slots=True)
