@@ -95,10 +95,10 @@ def cascade_tables(plan: "Plan", hops: int, of: str = "") -> list[Any]:
     told = [(each.learns, (_named(each.parties), _left(each.epsilon), each.in_words)) for each in telling(seen)]
     rows = [row for learns, row in told if learns != ALL]
     # With users, too: it is the same for all of these, as the accountant is asked about users only.
-    shared = {(each.users, each.epsilon) for each in seen if each.users and each.in_any_order}
+    shared = {(each.users, each.epsilon, each.in_words.rpartition("; ")[2]) for each in seen if each.users}
     rows += [
-        (f"any above with the analyzer, and {users:.3g} of the users", _left(epsilon), "the other users' noise is left")
-        for users, epsilon in sorted(shared, key=lambda row: row[0])
+        (f"any above with the analyzer, and {users:.3g} of the users", _left(epsilon), what)
+        for users, epsilon, what in sorted(shared, key=lambda row: row[0])
     ]
     rows += [row for learns, row in told if learns == ALL]
     learned = table(

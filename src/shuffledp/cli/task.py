@@ -32,6 +32,7 @@ task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
+_SHUFFLER_SEES = ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")
 
 
 @task_app.command("create", cls=options.OpenCommand)
@@ -106,10 +107,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
     most = task.routing.longest_report_bytes
     return [
         ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
-        *(
-            hops_see(len(task.hops))
-            or [("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")]
-        ),
+        *(hops_see(len(task.hops)) or [_SHUFFLER_SEES]),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
