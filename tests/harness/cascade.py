@@ -15,12 +15,12 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.delivery import Manifest
-from shuffledp.service.hops import wrap
+from shuffledp.service.onion import wrap
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.large import BatchSizes
-from shuffledp.service.shuffler.peeling import Layer
+from shuffledp.service.shuffler.layers import Layer
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import RoundTask, Task

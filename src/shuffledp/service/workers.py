@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
-from shuffledp.service.crypto import PrivateKey
+if TYPE_CHECKING:
+    from shuffledp.service.crypto import PrivateKey
 
 T = TypeVar("T")
 W = TypeVar("W")
@@ -56,7 +57,7 @@ class KeyWorkers:
         processes: how many; one a core if it is left out.
     """
 
-    def __init__(self, key: PrivateKey, *, processes: int | None = None) -> None:
+    def __init__(self, key: "PrivateKey", *, processes: int | None = None) -> None:
         self._key = key
         self._processes = processes or os.cpu_count() or 1
         self._closed = False
