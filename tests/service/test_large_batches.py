@@ -215,6 +215,14 @@ class Receiving:
     def declare(self, manifest: Manifest) -> bool:
         return self.server.take_manifest(self.task.id, self.batch.batch_id, manifest)
 
+    def take_all(self) -> list[bytes]:
+        """The whole batch in pieces of four messages, and its manifest."""
+        pieces = self.cut(4)
+        for number, piece in enumerate(pieces):
+            assert self.give(number, piece)
+        assert self.declare(manifest_of(pieces))
+        return pieces
+
     def whole(self) -> bool:
         return self.server.deliver(self.task.id, self.batch.batch_id, b"".join(self.sealed))
 
@@ -393,10 +401,7 @@ def test_results_survive_a_restart_and_only_the_rest_is_opened(
     receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An analyzer that dies between two pieces opens the others, and none of them twice."""
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    receiving.declare(manifest_of(pieces))
+    pieces = receiving.take_all()
     opened: Counter[bytes] = Counter()
     start = OpenerHere.start
 
@@ -417,10 +422,8 @@ def test_results_survive_a_restart_and_only_the_rest_is_opened(
 def test_copies_in_other_pieces_are_dropped_as_in_the_whole(receiving: Receiving) -> None:
     """The first of each id stays, in whichever pieces its copies are; pieces that have none are opened once."""
     receiving.sealed[-1], receiving.sealed[8], receiving.sealed[9] = (receiving.sealed[at] for at in (0, 1, 2))
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    assert receiving.declare(manifest_of(pieces)) and receiving.server.read_all() == 1
+    receiving.take_all()
+    assert receiving.server.read_all() == 1
     whole = open_here(receiving.key, b"".join(receiving.sealed), receiving.task.id, receiving.batch.batch_id)
     size = receiving.batch.size
     expected = receiving.task.plan.mechanism(size).read(tally_of(receiving.task.plan, size, whole, size))
@@ -449,10 +452,7 @@ def test_pieces_that_are_read_are_deleted_also_after_a_kill(
     receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that dies after the total and before the pieces are gone leaves them to the next one."""
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    receiving.declare(manifest_of(pieces))
+    receiving.take_all()
 
     def dies(*_: Any) -> None:
         raise MemoryError("as good as a kill")
