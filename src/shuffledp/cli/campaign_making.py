@@ -8,12 +8,14 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.campaign_output import cost_of, costs_in_words, report_campaign
+from shuffledp.cli.cascade_output import KeyFolders
 from shuffledp.cli.output import facts, show
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
     from shuffledp.learn.live.rows import DeviceRows
     from shuffledp.protocols.learner import Learner
+    from shuffledp.service.crypto import PublicKey
 
 AllowUnbounded = options.AllowUnbounded
 CampaignOut = Annotated[
@@ -34,17 +36,25 @@ class MakingOptions:
     allow_unbounded: bool
     ledger: Path | None
     as_json: bool
+    hop: list[Path] | None = None
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
         from shuffledp.service.keys import load_verifying_key
         from shuffledp.service.rotation import current_public_key
 
+        self.hops()
         current_public_key(self.keys)
         load_verifying_key(self.keys)
         if self.out.exists():
             way_out = "name another: a campaign is never changed"
             raise ParameterError("out", str(self.out), "must be a new file", way_out)
+
+    def hops(self) -> "list[PublicKey]":
+        """The keys of a cascade's hops; none for one shuffler."""
+        from shuffledp.service.keys import load_hop_public_key
+
+        return [load_hop_public_key(each) for each in self.hop or ()]
 
 
 def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceRows | None" = None) -> None:
@@ -73,6 +83,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
         rows=rows,
         drop_after=making.drop_after,
         allow_unbounded=making.allow_unbounded,
+        hops=making.hops(),
     )
     # As everybody will read it: what could not be read again is not written.
     made = Campaign.from_text(made.text)
@@ -90,5 +101,6 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": making.ledger}
+    folders = KeyFolders(folder, tuple(making.hop or ()))
     seconds = measured.document()
-    report_campaign(made, file=out, as_json=making.as_json, more=more, measured=seconds, keys=folder)
+    report_campaign(made, file=out, as_json=making.as_json, more=more, measured=seconds, folders=folders)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.cascade_output import KeyFolders, cascade_document, cascade_tables, hops_in_words, hops_see
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, in_bytes, next_steps, print_json, show
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from shuffledp.service.cost import MeasuredCost, TaskCost
 
 _ANALYZER = "the analyzer"
+_SHUFFLER_SEES = (
+    "the shuffler",
+    "which device reports in which slot, and ciphertexts that only the analyzer can open",
+)
 
 # What an application calls, by the step that devices compute.
 _CALLS = {
@@ -63,6 +68,7 @@ def costs_in_words(
             f"{speed}",
         ),
         ("the analyzer's CPU", f"at most {measured.analyzer_seconds:,.2g} s to open all messages, at this speed"),
+        ("each hop's CPU", f"at most {measured.hop_seconds:,.2g} s to take a layer off all" if cost.layers else None),
         ("a shuffler stores", f"at most {in_bytes(cost.shuffler_bytes_max)} of a round at a time"),
         ("the analyzer stores", f"{in_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
     ]
@@ -73,7 +79,7 @@ def _who_sees_what(campaign: "Campaign") -> list[tuple[str, str]]:
     return [
         ("everybody", "every model: numbers computed from released batches, signed, and public"),
         ("the network", f"that a device fetches a model, and that one reports at most {most:,} bytes, whatever it is"),
-        ("the shuffler", "which device reports in which slot, and ciphertexts that only the analyzer can open"),
+        *(hops_see(len(campaign.hops)) or [_SHUFFLER_SEES]),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
@@ -110,7 +116,7 @@ def report_campaign(
     more: dict[str, Any],
     whole: bool = False,
     measured: dict[str, Any] | None = None,
-    keys: Path | None = None,
+    folders: KeyFolders | None = None,
 ) -> None:
     """Print what a campaign is, how accurate, who is trusted and what to do next; or all there is to say.
 
@@ -121,7 +127,7 @@ def report_campaign(
         more: what was done beside.
         whole: whether everything is printed.
         measured: seconds that were measured here.
-        keys: the folder of keys, for what to type next.
+        folders: where keys are, for what to type next.
     """
     from shuffledp.learn.live.described import described
 
@@ -146,12 +152,11 @@ def report_campaign(
     ]
     cautions = dict.fromkeys((*told.privacy.cautions(told.people), *campaign.warnings))
     if whole:
-        show(facts("A campaign", rows), facts("How it runs", _running(campaign, told)), _seen(plan, told, who))
+        show(facts("A campaign", rows), facts("How it runs", _running(campaign, told)), *_seen(campaign, told, who))
     else:
         show(facts("A campaign", rows))
     show(*(f"Warning: {each}" for each in cautions))
-    folder = "KEYS" if keys is None else shlex.quote(str(keys))
-    _suggest(file, folder, fitted=campaign.rows is not None, whole=whole)
+    _suggest(file, folders or KeyFolders(), fitted=campaign.rows is not None, whole=whole)
 
 
 def _running(campaign: "Campaign", told: "Described") -> list[tuple[str, str]]:
@@ -163,15 +168,19 @@ def _running(campaign: "Campaign", told: "Described") -> list[tuple[str, str]]:
         ("private because", told.because),
         ("models", _age(campaign.learner.model_age)),
         ("encrypted to", campaign.public_key.text),
+        *hops_in_words(campaign.hops),
         ("models signed by", campaign.signing_key.text),
     ]
 
 
-def _seen(plan: Any, told: "Described", who: list[tuple[str, str]]) -> Any:
+def _seen(campaign: "Campaign", told: "Described", who: list[tuple[str, str]]) -> list[Any]:
     """Who sees what, alone and together."""
+    plan = campaign.seatings[0].plan
     seen = [(party, f"{told.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
-    without_papers = (replace(each, paper_epsilon=None) for each in plan.collusions()[1:])
-    return collusions_listed("Who sees what; together, of one visit", without_papers, plan.privacy.epsilon, seen)
+    # Of a cascade, what its own parties learn together is listed by itself.
+    without_papers = (replace(each, paper_epsilon=None) for each in (() if campaign.hops else plan.collusions()[1:]))
+    listed = collusions_listed("Who sees what; together, of one visit", without_papers, plan.privacy.epsilon, seen)
+    return [listed, *cascade_tables(plan, len(campaign.hops), " of one visit")]
 
 
 def _age(age: int) -> str:
@@ -181,15 +190,18 @@ def _age(age: int) -> str:
     return f"numbered from 0, a new one after every release; {old}"
 
 
-def _suggest(file: Path, folder: str, *, fitted: bool, whole: bool) -> None:
+def _suggest(file: Path, folders: KeyFolders, *, fitted: bool, whole: bool) -> None:
     name = shlex.quote(str(file))
     kept = " -o model.json" if fitted else ""
     all_of_it = [] if whole else [("its rounds, and who sees what", f"campaign show {name} --all")]
     next_steps(
         [
             *all_of_it,
-            ("serve it", f"serve all --folder service --keys {folder} --campaign {name}"),
-            ("see what is learned", f"campaign model --campaign {name} --analyzer http://127.0.0.1:8002{kept}"),
+            ("serve it", folders.serving("campaign", name)),
+            (
+                "see what is learned",
+                f"campaign model --campaign {name} --analyzer http://127.0.0.1:{folders.analyzer_port}{kept}",
+            ),
             ("check every model", "doctor --store service/analyzer.db"),
         ]
     )
@@ -237,4 +249,5 @@ def _document(campaign: "Campaign", told: "Described", who: list[tuple[str, str]
         "rests_on": plan.rests_on,
         "warnings": [*told.privacy.cautions(told.people), *campaign.warnings],
         "cost": cost_of(campaign, told).document(),
+        **({"cascade": cascade_document(plan, len(campaign.hops))} if campaign.hops else {}),
     }

@@ -26,6 +26,7 @@ def doctor(
     from shuffledp.cli import doctor_campaigns, doctor_keys, doctor_remains
     from shuffledp.cli.doctor_checks import Checks
     from shuffledp.service.client.calls import check_url
+    from shuffledp.service.keys import is_hops
 
     # A wrong address is bad input, not a finding.
     given = (("shuffler", shuffler), ("analyzer", analyzer))
@@ -33,19 +34,22 @@ def doctor(
     checks = Checks()
     checks.at_versions()
     tokens = None if keys is None else checks.at_keys(keys)
-    if keys is not None:
+    if keys is not None and not is_hops(keys):
         doctor_campaigns.look_at_signing_keys(checks, keys)
         doctor_keys.look_at_older_keys(checks, keys)
     task = None if task_file is None else checks.at_task(task_file)
     if task is not None and keys is not None:
-        doctor_keys.look_at_key_of(checks, "task's key", task.public_key.text, keys)
+        if is_hops(keys):
+            checks.at_hop("task", task, keys)
+        else:
+            doctor_keys.look_at_key_of(checks, "task's key", task.public_key.text, keys)
     campaign = None
     if campaign_file is not None:
         campaign = doctor_campaigns.look_at_campaign(checks, campaign_file, keys)
     for address in store or []:
         checks.at_store(address)
         doctor_remains.look_at_remains(checks, address)
-        if keys is not None:
+        if keys is not None and not is_hops(keys):
             doctor_keys.look_at_keys_of_store(checks, address, keys)
         doctor_campaigns.look_at_models(checks, address)
     for role, url in servers:

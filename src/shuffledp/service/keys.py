@@ -1,4 +1,4 @@
-"""A folder of keys: the analyzer's key pair, and a token for each role. Made once, whole or not at all.
+"""A folder of keys: the analyzer's key pair, or a hop's, and a token for each role. Made once, whole or not at all.
 
     analyzer.key         the private key: the analyzer's machine only
     analyzer.pub         the public key: goes into every task and campaign
@@ -14,6 +14,11 @@ Of a folder whose keys were rotated (`shuffledp.service.rotation`) also
     retired.json         older keys that were destroyed, and when
 
 No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
+
+Every hop of a cascade has a folder of its own, made by whoever runs that hop, with tokens of its own:
+
+    hop.key        the private key of its layer: this hop's machine only
+    hop.pub        the public key: goes into every task and campaign of the cascade
 """
 
 import contextlib
@@ -31,7 +36,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
-from shuffledp.service.tokens import ROLES, Tokens
+from shuffledp.service.tokens import OPEN, ROLES, Tokens
 
 VERSION = 1
 # Of a tokens.json that has older tokens, too: earlier programs must not take it for one without.
@@ -39,6 +44,10 @@ WITH_OLDER = 2
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
 RETIRED = "retired.json"
+HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
+HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
+"""The roles that a hop has tokens for: nobody opens its batches for it."""
+_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC)
 
 S = TypeVar("S", PrivateKey, SigningKey)
 
@@ -118,6 +127,7 @@ class _MovedError(Exception):
 
 
 ANALYZER = PairFiles(PrivateKey, PRIVATE, PUBLIC, "private_key", "public_key")
+HOPS = PairFiles(PrivateKey, HOP_PRIVATE, HOP_PUBLIC, "private_key", "public_key")
 MODELS = PairFiles(SigningKey, SIGNING, VERIFYING, "signing_private_key", "signing_key")
 
 
@@ -138,7 +148,7 @@ def token_name(role: str) -> str:
 
 
 def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
-    """New keys in a new folder that only its owner can look into; one that holds anything is refused.
+    """An analyzer's keys in a new folder that only its owner can look into; one that holds anything is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -146,6 +156,36 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     ...     load_private_key(Path(place) / "keys").public == public == load_public_key(Path(place) / "keys")
     True
     """
+    private, signing = PrivateKey.generate(), SigningKey.generate()
+    _make(
+        folder,
+        {
+            PRIVATE: ANALYZER.secret_text(private),
+            PUBLIC: ANALYZER.public_text(private),
+            SIGNING: MODELS.secret_text(signing),
+            VERIFYING: MODELS.public_text(signing),
+        },
+        bits,
+    )
+    return private.public
+
+
+def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+    """The keys of one hop of a cascade in a new folder, as `make_keys` makes an analyzer's.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     public = make_hop_keys(Path(place) / "hop", bits=RandomBits.secure())
+    ...     load_hop_key(Path(place) / "hop").public == public == load_hop_public_key(Path(place) / "hop" / "hop.pub")
+    True
+    """
+    private = PrivateKey.generate()
+    _make(folder, {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private)}, bits, HOP_ROLES)
+    return private.public
+
+
+def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
+    """Files of keys, and tokens for these roles, in a new folder: all or none."""
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
     target = Path(os.path.realpath(folder))
@@ -154,12 +194,10 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         raise ParameterError("folder", str(folder), problem, f"create {target.parent} or name another")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise _not_new(folder)
-    private, signing, tokens = PrivateKey.generate(), SigningKey.generate(), Tokens.generate(bits=bits)
+    drawn = Tokens.generate(bits=bits).secrets
+    tokens = Tokens({role: drawn[role] for role in roles})
     contents = {
-        PRIVATE: ANALYZER.secret_text(private),
-        PUBLIC: ANALYZER.public_text(private),
-        SIGNING: MODELS.secret_text(signing),
-        VERIFYING: MODELS.public_text(signing),
+        **keys,
         TOKENS: tokens_text(tokens),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
@@ -168,8 +206,8 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     try:
         part.mkdir(mode=0o700)
         for name, text in contents.items():
-            write_secret(part / name, text, 0o644 if name in (PUBLIC, VERIFYING) else 0o600)
-        settle_name(part / PRIVATE)
+            write_secret(part / name, text, 0o644 if name in _PUBLIC_FILES else 0o600)
+        settle_name(part / TOKENS)
         part.replace(target)
     except OSError as refused:
         if refused.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -180,7 +218,6 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     settle_name(target)
-    return private.public
 
 
 def _not_new(folder: Path) -> ParameterError:
@@ -216,6 +253,21 @@ def load_private_key(path: Path) -> PrivateKey:
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
     return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+
+
+def is_hops(folder: Path) -> bool:
+    """Whether a folder is a hop's, and not an analyzer's."""
+    return (folder / HOP_PUBLIC).exists()
+
+
+def load_hop_key(path: Path) -> PrivateKey:
+    """A hop's key from its folder or file; refused if anybody but its owner may read it."""
+    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
+
+
+def load_hop_public_key(path: Path) -> PublicKey:
+    """The key of a hop's layer, from its folder or file."""
+    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -273,7 +325,7 @@ def check_private(file: Path, parameter: str) -> None:
 def _file(path: Path, name: str) -> Path:
     """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
     file = path / name if path.is_dir() else path
-    if name not in (PUBLIC, VERIFYING):
+    if name not in _PUBLIC_FILES:
         check_private(file, "keys")
     return file
 

@@ -24,6 +24,8 @@ ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
 _PATH_PARAMETERS = {
     "task_id": ("SHA-256 of the task's document.", None),
     "campaign_id": ("SHA-256 of the campaign's document.", None),
+    "piece": ("The piece's number, from 0.", "^[0-9]+$"),
+    "lease": ("The lease's id, 16 random bytes in hexadecimal.", "^[0-9a-f]{32}$"),
     "number": ("The model's number, from 0.", "^[0-9]+$"),
     "report_id": ("16 random bytes in hexadecimal, drawn by the client; the same in every retry.", "^[0-9a-f]{32}$"),
     "batch_id": ("Level, first slot and end slot, as in 2.0.15.", r"^[0-9]+\.[0-9]+\.[0-9]+$"),
@@ -161,6 +163,9 @@ def operations_of(endpoints: type) -> dict[str, Operation]:
 def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, Any]:
     """The OpenAPI document of a server with these operations."""
     words = ("type", "title", "status", "detail")
+    paths: dict[str, dict[str, Any]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = each.document()
     problem = {
         "type": "object",
         "required": list(words),
@@ -169,7 +174,7 @@ def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, An
     return {
         "openapi": "3.1.0",
         "info": {"title": f"ShuffleDP {role}", "version": "1"},
-        "paths": {each.path: {each.method.lower(): each.document()} for each in operations},
+        "paths": paths,
         "components": {
             "schemas": {"Problem": problem},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},

@@ -5,7 +5,8 @@ from functools import partial
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.ended import Ended, Purged, today
-from shuffledp.service.routing import RoundsRouting, Routing, routing_from
+from shuffledp.service.rounds import RoundsRouting, routing_from
+from shuffledp.service.routing import Routing
 from shuffledp.service.store.contract import Counts, ShufflerRecords, Store
 
 

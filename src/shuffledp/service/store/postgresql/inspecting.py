@@ -40,7 +40,7 @@ def condition_of(
 _IN_FLIGHT_SECONDS = 120.0
 _SHELVES = (
     "SELECT c.relname FROM pg_class c WHERE c.relnamespace = to_regnamespace(quote_ident(current_schema())) "
-    r"AND c.relkind = 'r' AND c.relname ~ '^(parts|pieces|bodies)_[0-9]+$' "
+    r"AND c.relkind = 'r' AND c.relname ~ '^(parts|buckets|pieces|bodies|results)_[0-9]+$' "
     "AND NOT EXISTS (SELECT 1 FROM shelves s WHERE s.kind || '_' || s.number = c.relname)"
 )
 

@@ -9,7 +9,9 @@ import math
 from typing import Any
 
 from shuffledp.service.store.contract import BatchPart, ClaimLostError, Counts, Lease
-from shuffledp.service.store.postgresql.records import PostgresRecords, Session, StaleError, TaskLockedError
+from shuffledp.service.store.postgresql.buckets import PostgresBuckets
+from shuffledp.service.store.postgresql.incoming import PostgresIncoming
+from shuffledp.service.store.postgresql.records import LARGE_BYTES, Session, StaleError, TaskLockedError
 from shuffledp.service.store.postgresql.vault import OVERHEAD_BYTES
 from shuffledp.service.wire import position_of
 
@@ -42,7 +44,7 @@ _FREE = "(holder IS NULL OR holder = %s OR held_until < clock_timestamp())"
 _MINE = "holder = %s AND held_until >= clock_timestamp()"
 
 
-class PostgresShufflerRecords(PostgresRecords):
+class PostgresShufflerRecords(PostgresIncoming, PostgresBuckets):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -226,8 +228,9 @@ class PostgresShufflerRecords(PostgresRecords):
         for batch_id, batch, shelf, key in found:
             own = joined[batch_id]
             if key is None:
-                # As long as those who are still to come have as much to say.
-                expected = sum(len(one.body) for one in own) * own[0].size // sum(one.reports for one in own)
+                # As long as those who are still to come have as much to say; a batch comes in pieces if it is large.
+                reports = sum(one.reports for one in own)
+                expected = sum(len(one.body) for one in own) * own[0].size // reports if reports else LARGE_BYTES + 1
                 shelf, key = self._put(task_id, "parts", expected)
                 query = "UPDATE batches SET parts_shelf = %s, parts_key = %s WHERE number = %s"
                 self.db.execute(query, (shelf, key, batch))
@@ -271,8 +274,16 @@ class PostgresShufflerRecords(PostgresRecords):
         [(number, shelf, key)] = self.rows(query, task_id, batch_id)
         return list(self._bodies("parts", shelf, key, number))
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM batches WHERE task_id = %s AND batch_id = %s AND {_FULL} AND {_FREE}"
+        found = self.rows(query, task_id, batch_id, self.session.holder)
+        return found[0][0] if found else None
+
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        query = "SELECT 1 FROM batches WHERE task_id = %s AND batch_id = %s AND state = 0 AND pieces_key IS NOT NULL"
+        query = (
+            "SELECT 1 FROM batches WHERE task_id = %s AND batch_id = %s AND state = 0 "
+            "AND (pieces_key IS NOT NULL OR buckets_key IS NOT NULL)"
+        )
         return bool(self.rows(query, task_id, batch_id))
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
@@ -280,6 +291,7 @@ class PostgresShufflerRecords(PostgresRecords):
         if key is not None:
             self._leave(shelf, key)
             self.db.execute("UPDATE batches SET pieces_shelf = NULL, pieces_key = NULL WHERE number = %s", (number,))
+        self._drop_buckets(number)
         return True
 
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
@@ -300,6 +312,7 @@ class PostgresShufflerRecords(PostgresRecords):
         assert self.rows(query, length, number), "a batch that is not full cannot be sealed"
         # Before it is sent nobody can read any more how it came.
         self._leave(shelf, key)
+        self._drop_buckets(number)
         self._waiting_bytes = None
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
@@ -319,6 +332,20 @@ class PostgresShufflerRecords(PostgresRecords):
             return None
         number, _, shelf, key = found[0]
         return b"".join(self._bodies("pieces", shelf, key, number))
+
+    def sealed_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM batches WHERE task_id = %s AND batch_id = %s AND state = {READY}"
+        found = self.rows(query, task_id, batch_id)
+        return found[0][0] if found else None
+
+    def piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        query = (
+            "SELECT number, pieces_shelf, pieces_key FROM batches "
+            f"WHERE task_id = %s AND batch_id = %s AND state = {READY}"
+        )
+        for batch, shelf, key in self.rows(query, task_id, batch_id):
+            return b"".join(self._bodies("pieces", shelf, key, batch, (number, number + 1))) or None
+        return None
 
     def purge(self, task_id: str, batch_id: str) -> bool:
         number, state, _, _, shelf, key, _ = self._held(task_id, batch_id)
@@ -348,13 +375,14 @@ class PostgresShufflerRecords(PostgresRecords):
         self.db.execute("DELETE FROM leases WHERE task_id = %s", (task_id,))
         gone = self.rows(
             "DELETE FROM batches WHERE task_id = %s AND state = 0 "
-            "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key",
+            "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key",
             task_id,
         )
-        for parts_shelf, parts_key, pieces_shelf, pieces_key in gone:
+        for parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key in gone:
             self._leave(parts_shelf, parts_key)
-            if pieces_key is not None:
-                self._leave(pieces_shelf, pieces_key)
+            for shelf, key in ((pieces_shelf, pieces_key), (buckets_shelf, buckets_key)):
+                if key is not None:
+                    self._leave(shelf, key)
         return True
 
     def waiting_bytes(self) -> int:
@@ -386,7 +414,12 @@ class PostgresShufflerRecords(PostgresRecords):
         number = self._lock(task_id)
         # Answered, and not counted by the driver, which does not know it yet while statements travel together.
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
-        return len(self.rows(query, number, number))
+        count = len(self.rows(query, number, number))
+        if not count:
+            # Of a hop: what it has taken from the hop before it.
+            for table in ("received", "incoming"):
+                self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
+        return count
 
     # --- keys ----------------------------------------------------------------------------------
 
@@ -394,6 +427,7 @@ class PostgresShufflerRecords(PostgresRecords):
         """Every key that something in the store needs."""
         query = (
             "SELECT parts_key FROM batches WHERE state = 0 AND parts_key IS NOT NULL UNION ALL "
+            "SELECT buckets_key FROM batches WHERE state = 0 AND buckets_key IS NOT NULL UNION ALL "
             f"SELECT pieces_key FROM batches WHERE state < {GONE} AND pieces_key IS NOT NULL"
         )
         return [bytes(key) for (key,) in self.rows(query)]

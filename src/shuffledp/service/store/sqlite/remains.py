@@ -6,10 +6,10 @@ from pathlib import Path
 
 from shuffledp.files import holder
 from shuffledp.service.store.contract import Remains
-from shuffledp.service.store.sqlite import analyzer, shuffler
+from shuffledp.service.store.sqlite import analyzer, pieces, shuffler
 from shuffledp.service.store.sqlite.engine import reading_only
 
-_OF_A_BATCH = re.compile(r"(parts|pieces)_([0-9]+)")
+_OF_A_BATCH = re.compile(r"(parts|buckets|pieces)_([0-9]+)")
 
 
 def remains_of(path: Path, label: str) -> Remains:
@@ -52,14 +52,14 @@ def _of_shuffler(database: sqlite3.Connection) -> tuple[str, list[str]]:
     tables = [(found[1], int(found[2])) for found in map(_OF_A_BATCH.fullmatch, names) if found]
     untidy = {number for number, state in states.items() if state == shuffler.TIDYING}
     unsent = {number for number, state in states.items() if state < shuffler.GONE}
-    allowed = {"parts": open_ones | untidy, "pieces": open_ones | unsent}
+    allowed = {"parts": open_ones | untidy, "buckets": open_ones | untidy, "pieces": open_ones | unsent}
     wrong = [
         f"table {kind}_{number} has ciphertexts of a batch that left"
         for kind, number in tables
         if number not in allowed[kind]
     ]
     gone = sum(state == shuffler.GONE for state in states.values())
-    drafts = sum(kind == "pieces" and number in open_ones for kind, number in tables)
+    drafts = len({number for kind, number in tables if kind != "parts" and number in open_ones})
     said = f"of {gone:,} batches that left no table is there, {len(tables):,} tables are of batches that did not"
     return said + (f" ({drafts:,} a draft)" if drafts else ""), wrong
 
@@ -69,6 +69,10 @@ def _of_analyzer(database: sqlite3.Connection) -> tuple[str, list[str]]:
     read, kept = database.execute(
         "SELECT COUNT(*), COALESCE(SUM(body IS NOT NULL), 0) FROM batches WHERE total IS NOT NULL"
     ).fetchone()
+    if database.execute("SELECT 1 FROM sqlite_master WHERE name = 'incoming'").fetchone():
+        # Batches in pieces, of a later version: those that were read are deleted soon after.
+        (left,) = database.execute("SELECT COUNT(*) FROM incoming WHERE state = ?", (pieces.READ,)).fetchone()
+        kept += left
     wrong = [f"{kept:,} batches that were read still have their ciphertexts"] if kept else []
     return f"of {read:,} batches that were read no ciphertext is there", wrong
 
