@@ -230,7 +230,7 @@ class Service:
             opener=OpenerHere(self.key, self.workers),
             signing=self.signing,
             clock=self.clock,
-            older={each.public: OpenerHere(each) for each in self.older},
+            older={each.public: OpenerHere(each, self.workers) for each in self.older},
             older_signing=self.older_signing,
         )
         self.analyzer_app = analyzer_app(self.analyzer, self.tokens)

@@ -18,6 +18,7 @@ from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.ended import Ended
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.shuffler import ending as shuffler_ending
+from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.store import look_for_remains, open_alone
 from shuffledp.service.store.postgresql.vault import Vault
 from shuffledp.service.store.sqlite import engine
@@ -25,7 +26,7 @@ from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.shuffler import GONE, SqliteShufflerRecords
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import pack_upload
+from shuffledp.service.wire import CIPHERTEXT_BYTES, pack_upload
 
 USERS = 20
 
@@ -160,6 +161,28 @@ def test_what_is_dropped_leaves_nothing(serve: Any, make_task: MakeTask, store_a
     assert look_for_remains(front).found == ()
 
 
+@pytest.mark.parametrize("received", [True, False])
+def test_batches_in_pieces_are_dropped_whole(
+    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
+    received: bool,
+) -> None:  # fmt: skip
+    """Pieces that came before their manifest, too; the doctor finds those of a batch that was read."""
+    in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
+    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.shuffler.seal_full()
+    if not received:
+        service.shuffler._post = lambda path, body: 500 if "/pieces/3" in path else service._post(path, body)
+    assert service.shuffler.send_waiting() == received
+    service.stop()
+    back = store_address("analyzer")
+    done = alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
+    assert done.what == {"unread batches": 1} and look_for_remains(back).found == ()
+    batch = task.routing.batches_of(0)[0].batch_id
+    assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
+
+
 def test_what_a_killed_purge_left_is_purged_the_next_time(
     filled: tuple[Task, list[Any]], store_address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,7 +206,7 @@ def test_what_a_killed_purge_left_is_purged_the_next_time(
 def test_a_campaign_ends_with_all_its_rounds(serve: Any, store_address: Address) -> None:
     from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
     from shuffledp.privacy import Privacy
-    from shuffledp.service.routing import round_id
+    from shuffledp.service.rounds import round_id
 
     service = serve()
     policy = FixedBatches(arms=2, horizon=40, privacy=Privacy(4, 1e-2), batch=10, method="coins")

@@ -23,7 +23,7 @@ from shuffledp.service.analyzer.remote import RemoteOpener
 from shuffledp.service.analyzer.results import PieceResult, copies_among, ids_in, tally_of
 from shuffledp.service.client.calls import AnswerError, Calls
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.routing import round_id
+from shuffledp.service.rounds import round_id
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES, pack_messages, unpack_messages
@@ -232,9 +232,8 @@ def test_a_wrong_token_or_key_is_an_error_and_not_a_wait(elsewhere: Elsewhere) -
         with pytest.raises(ParameterError, match="keys must be the task's"):
             while True:
                 elsewhere.opener(key=PrivateKey.generate()).open_one_or_wait()
-        openings = elsewhere.service.analyzer.work.openings
-        for lease in list(openings._leased):
-            openings.give_back(lease)
+        # Who has another key gives its piece back.
+        assert not elsewhere.service.analyzer.work.openings._leased
         open_until_read(elsewhere, [elsewhere.opener()])
 
 
@@ -257,3 +256,26 @@ def test_a_batch_too_large_for_memory_is_not_taken_in_one_body(
     assert answer.status_code == 413 and "send less at a time" in answer.json()["detail"]
     with elsewhere.reading():
         open_until_read(elsewhere, [elsewhere.opener()])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_pieces_of_a_task_from_before_a_rotation_are_opened_by_its_own_key(
+    make_service: Callable[..., Any], make_task: Callable[..., Task], workers: int
+) -> None:
+    """By the analyzer's own workers, and by openers that have both keys."""
+    old = PrivateKey.generate()
+    task = Task.create(make_task("binary coins").plan, old.public, bits=BITS)
+    elsewhere = Elsewhere(make_service(sizes=SMALL, workers=workers, older=(old,)), task)
+    if workers:
+        elsewhere.service.analyzer.read_all()
+    else:
+        with elsewhere.reading():
+            stranger, both = elsewhere.opener(), elsewhere.opener()
+            both._keys[old.public] = old
+            with pytest.raises(ParameterError, match="keys must be the task's"):
+                while True:
+                    stranger.open_one()
+            while elsewhere.service.analyzer.progress(task.id).batches_read == 0:
+                both.open_one_or_wait()
+    progress = elsewhere.service.analyzer.progress(task.id)
+    assert (progress.batches_read, progress.dropped, progress.batches_void) == (1, 0, 0)

@@ -243,10 +243,19 @@ def test_windows_with_nonsense_are_refused(changed: dict[str, Any], name: str) -
         windows(**changed)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None])
+@pytest.mark.parametrize("version", [0, 3, "1", None])
 def test_another_version_is_refused_with_a_sentence(plan_named: Callable[[str], Any], version: Any) -> None:
     document = Routing.of(plan_named("running count").layout).document() | {"version": version}
-    with pytest.raises(DataError, match=f"routing.version must be 1, got {version}: create the task again with this"):
+    said = f"routing.version must be 1, or 2 in a cascade, got {version}: create the task again with this"
+    with pytest.raises(DataError, match=said):
+        Routing.from_document(document)
+
+
+def test_the_version_of_cascades_says_how_many_layers_there_are(plan_named: Callable[[str], Any]) -> None:
+    document = Routing.of(plan_named("running count").layout).document() | {"version": 2}
+    with pytest.raises(
+        DataError, match=r"routing\.layers must be a whole number >= 1, got None: create the task again"
+    ):
         Routing.from_document(document)
 
 
@@ -262,11 +271,11 @@ def test_positions_end_with_the_task(plan_named: Callable[[str], Any], position:
         Routing.of(plan_named("running count").layout).batches_of(position)
 
 
-def test_a_batch_that_cannot_travel_in_one_piece_is_refused() -> None:
+def test_a_batch_that_is_too_large_to_travel_is_refused() -> None:
     with pytest.raises(
-        ParameterError, match=r"make a batch of 734 MB, more than 256, got 1000000: plan for fewer users"
+        ParameterError, match=r"make a batch of 7343 MB, more than 4096, got 10000000: plan for fewer users"
     ):
-        Routing(users=10**6, budget=1, shufflers=1, slot_users=10**6, every_slot=False, messages={10**6: 10})
+        Routing(users=10**7, budget=1, shufflers=1, slot_users=10**7, every_slot=False, messages={10**7: 10})
 
 
 def test_one_round_is_one_batch_of_everybody(plan_named: Callable[[str], Any]) -> None:

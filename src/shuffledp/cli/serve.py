@@ -207,10 +207,15 @@ class _Layered:
 
 def _next_token(keys: Path, file: Path | None) -> str:
     """What a shuffler is let in with at the server after it."""
+    from shuffledp.cli.foreign_keys import check_roles
     from shuffledp.service.keys import load_token, load_tokens
     from shuffledp.service.tokens import HOP
 
-    return load_tokens(keys).secrets[HOP] if file is None else load_token(file)
+    if file is not None:
+        return load_token(file)
+    tokens = load_tokens(keys)
+    check_roles(keys, tokens, HOP)
+    return tokens.secrets[HOP]
 
 
 def _shuffler(

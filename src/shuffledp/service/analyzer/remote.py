@@ -83,7 +83,7 @@ class RemoteOpener:
         piece = unpack_lease(answer.content)
         try:
             result = self._open(piece)
-        except StoppedError:
+        except (StoppedError, ParameterError):
             # Another need not wait until the lease runs out.
             self._calls.once("DELETE", f"/v1/openings/{piece.lease}")
             raise
