@@ -31,7 +31,8 @@ from shuffledp.service.client.making import make_reports
 from shuffledp.service.models import Model as PublishedModel
 from shuffledp.service.models import checked_model, model_of, round_of_model
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import SeatInBatch, round_id, split_round
+from shuffledp.service.rounds import round_id, split_round
+from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.routing import batch_id as id_of
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SignedText

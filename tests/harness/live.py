@@ -89,7 +89,8 @@ class LiveCampaign(httpx.BaseTransport):
         return httpx.Response(201, json={"new": True})
 
     def _release(self, task_id: str, batch_id: str) -> None:
-        pieces = self.shuffler.permuted_batch(self.front, task_id, batch_id)
+        body = self.shuffler.full_batch(self.front, task_id, batch_id)
+        pieces = self.shuffler.permuted_batch(task_id, self.shuffler.peeled(task_id, batch_id, body).body)
         assert self.shuffler.seal(self.front, task_id, batch_id, pieces)
         body = self.front.sealed(task_id, batch_id)
         assert self.analyzer.deliver(self.back, task_id, batch_id, body)

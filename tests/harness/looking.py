@@ -61,6 +61,7 @@ def _delete(db: sqlite3.Connection, task_id: str) -> None:
                 for (number,) in db.execute(f"SELECT number FROM {table} WHERE task_id = ?", (task_id,)).fetchall():
                     db.execute(f"DROP TABLE IF EXISTS parts_{number}")
                     db.execute(f"DROP TABLE IF EXISTS pieces_{number}")
+                    db.execute(f"DROP TABLE IF EXISTS buckets_{number}")
             db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
 
 

@@ -17,14 +17,15 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from harness.world import OpenerHere, ciphertexts
+from harness.world import OpenerHere, PeelerHere, ciphertexts
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
@@ -36,6 +37,7 @@ from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.peeling import Layer
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task
@@ -89,7 +91,7 @@ class Servers:
     def add_task(self, task: Task | Campaign) -> None:
         """Serve a task or a campaign at both, as soon as they answer."""
         deadline = time.monotonic() + _PATIENCE
-        for role in ROLES:
+        for role in (*ROLES, *(name for name in self.orders if name.startswith("hop "))):
             with self.client(role, "admin") as client:
                 while True:
                     try:
@@ -112,11 +114,13 @@ def servers(
     *,
     shufflers: int = 1,
     stores: Any = None,
+    hops: Sequence[PrivateKey] = (),
     **shuffler: Any,
 ) -> Iterator[Servers]:
     """Servers on loopback, with stores in this folder; `opened` there tells what the analyzer opened.
 
     Of several shufflers, on one store, the others are called "shuffler 2" and so on; `stores` are addresses by role.
+    Of a cascade with these keys the first hop is the shuffler, and the others are called "hop 2" and so on.
     """
     names = [*ROLES, *(f"shuffler {number}" for number in range(2, shufflers + 1))]
     ports = {name: _free_port() for name in names}
@@ -127,6 +131,13 @@ def servers(
         order = orders.setdefault(name, {"next": f"http://127.0.0.1:{ports['analyzer']}", **shuffler})
         store = str(folder / f"{role}.db") if stores is None else stores[role]
         order |= {"role": role, "port": ports[name], "store": store, "tokens": dict(tokens.secrets)}
+    chain = ["shuffler", *(f"hop {number}" for number in range(2, len(hops) + 1)), "analyzer"]
+    for number, hop in enumerate(hops, 1):
+        name, following = chain[number - 1], ports.setdefault(chain[number], _free_port())
+        port = ports.setdefault(name, _free_port())
+        order = orders.setdefault(name, {"role": "shuffler", "port": port, "tokens": dict(tokens.secrets), **shuffler})
+        order |= {"next": f"http://127.0.0.1:{following}", "hop": number, "hop_key": hop.text}
+        order.setdefault("store", str(folder / f"{name}.db"))
     command = [sys.executable, "-m", "harness.nursery"]
     # The nursery imports what this process imports: tests are no package that is installed.
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -219,6 +230,14 @@ class WritingDown:
             file.write(f"{task_id} {batch_id} {content} {hashlib.sha256(body).hexdigest()}\n")
         return self.opener.open(body, task_id, batch_id)
 
+    @property
+    def at_once(self) -> int:
+        return self.opener.at_once
+
+    def start(self, body: bytes, task_id: str, batch_id: str) -> "Future[tuple[bytes, int]]":
+        """A piece of a batch."""
+        return self.opener.start(body, task_id, batch_id)
+
     def close(self) -> None:
         """Let go of what it holds."""
         self.opener.close()
@@ -245,6 +264,9 @@ def _serve(order: dict[str, Any]) -> None:
     if order["role"] == "shuffler":
         limits = {name: order[name] for name in ("lease_seconds", "most_waiting_bytes") if name in order}
         post = post_to(order["next"], tokens.secrets["hop"])
+        if "hop" in order:
+            own = PrivateKey.from_text(order["hop_key"])
+            limits["layer"] = Layer(order["hop"], own.public, PeelerHere(own))
         server: Any = _insist(open_shuffler_store, store, lambda held: ShufflerServer(held, post=post, **limits))
         app = shuffler_app(server, tokens)
     else:

@@ -8,7 +8,7 @@ import contextlib
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,9 +27,14 @@ from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, binding
+from shuffledp.service.delivery import Manifest
+from shuffledp.service.hops import add_layers
+from shuffledp.service.openapi import BINARY, JSON
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
+from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.shuffler.peeling import Chunk, open_layer
 from shuffledp.service.shuffler.server import Answer, ShufflerServer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
@@ -37,7 +42,9 @@ from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
 
 
-def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins") -> Task:
+def small_task(
+    key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: str = "coins", hops: Sequence[PublicKey] = ()
+) -> Task:
     """A running count of a few users, in batches of three and more: quick to fill, private in name only.
 
     >>> task = small_task(PrivateKey.generate().public)
@@ -45,12 +52,12 @@ def small_task(key: PublicKey, *, users: int = 24, shufflers: int = 3, noise: st
     (24, [3, 9, 18])
     """
     plan = PROTOCOLS["counter"].plan(users=users, shufflers=shufflers, privacy=Privacy(8, 0.1), method=noise)
-    return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True)
+    return Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=True, hops=hops)
 
 
 @dataclass(frozen=True)
 class MadeReport:
-    """A report whose every ciphertext the test knows, and how many ones it tells each batch."""
+    """A report whose ciphertexts the test knows, as the analyzer gets them; and how many ones it tells each batch."""
 
     body: bytes
     pieces: dict[str, tuple[bytes, ...]]
@@ -68,7 +75,8 @@ def made_report(task: Task, batches: Iterable[SeatInBatch], *, bits: RandomBits)
         packed = pack_messages(payloads, None, batch.messages, bits=bits)
         pieces[batch.batch_id] = tuple(task.public_key.seal(packed, binding(task.id, batch.batch_id)))
         ones[batch.batch_id] = int(payloads.sum())
-    return MadeReport(b"".join(b"".join(piece) for piece in pieces.values()), pieces, ones)
+    layered = [add_layers(list(sealed), task.hops, task.id, batch_id) for batch_id, sealed in pieces.items()]
+    return MadeReport(b"".join(b"".join(each) for each in layered), pieces, ones)
 
 
 def report_of(task: Task | RoundTask, value: Any, batches: tuple[SeatInBatch, ...], *, bits: RandomBits) -> bytes:
@@ -87,14 +95,36 @@ def open_here(key: PrivateKey, body: bytes, task_id: str, batch_id: str) -> Unpa
 
 
 @dataclass(frozen=True)
+class PeelerHere:
+    """Takes a hop's layer off in this process."""
+
+    key: PrivateKey
+
+    def open(self, chunks: Sequence[bytes], info: bytes, length: int) -> list[Chunk]:
+        """What is inside each chunk."""
+        return [open_layer(info, length, self.key.raw, chunk) for chunk in chunks]
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass(frozen=True)
 class OpenerHere:
     """Opens in this process."""
 
     key: PrivateKey
 
+    at_once = 1
+
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
         """All messages of a batch."""
         return open_here(self.key, body, task_id, batch_id)
+
+    def start(self, body: bytes, task_id: str, batch_id: str) -> "Future[tuple[bytes, int]]":
+        """A piece's messages, opened at once."""
+        opened: Future[tuple[bytes, int]] = Future()
+        opened.set_result(open_chunk(self.key.raw, binding(task_id, batch_id), body))
+        return opened
 
     def close(self) -> None:
         """Nothing is held."""
@@ -233,31 +263,49 @@ def together(store: SqliteStore[Any], submit: Callable[[], Any]) -> Any:
 class Network:
     """What a shuffler posts, and its fate: delivered, lost, answer lost, twice, or refused."""
 
-    deliver: Callable[[str, str, bytes], bool]
+    analyzer: Callable[[], AnalyzerServer]
     fate: Callable[[], str] = lambda: "delivered"
     sent: list[tuple[str, str, bytes]] = field(default_factory=list)
-    """Every body that left the shuffler: task, batch, bytes."""
+    """Every body that left the shuffler: task, batch, bytes; of a batch in pieces when its manifest left."""
+    pieces: dict[tuple[str, str], dict[int, bytes]] = field(default_factory=dict)
+    """Of every batch in pieces, those that left."""
+    manifests: int = 0
     dead: set[str] = field(default_factory=set)
     """Servers that died in this step: nothing leaves them, nothing reaches them."""
 
-    def post(self, path: str, body: bytes) -> int:
+    def post(self, path: str, body: bytes, media: str = BINARY) -> int:
         """One request of the shuffler."""
-        task_id, batch_id = path.split("/")[3], path.split("/")[5]
+        task_id, batch_id, *more = path.split("/")[3:4] + path.split("/")[5:]
         if "shuffler" in self.dead:
             raise httpx.ConnectError("the sender is dead")
-        self.sent.append((task_id, batch_id, body))
+        act = self._request(task_id, batch_id, more, body)
+        assert media == (JSON if more == ["manifest"] else BINARY)
         fate = "lost" if self.dead else self.fate()
         if fate == "lost":
             raise httpx.ConnectError("lost")
         if fate == "refused":
             return 503
         try:
-            new = [self.deliver(task_id, batch_id, body) for _ in range(2 if fate == "twice" else 1)]
+            new = [act() for _ in range(2 if fate == "twice" else 1)]
         except RefusedError as refused:
             return refused.kind.status
         if fate == "answer lost" or self.dead:
             raise httpx.ReadTimeout("answer lost")
         return 201 if new[-1] else 200
+
+    def _request(self, task_id: str, batch_id: str, more: list[str], body: bytes) -> Callable[[], bool]:
+        """What a request asks of the analyzer; that it left is remembered."""
+        if not more:
+            self.sent.append((task_id, batch_id, body))
+            return lambda: self.analyzer().deliver(task_id, batch_id, body)
+        left = self.pieces.setdefault((task_id, batch_id), {})
+        if more[0] == "pieces":
+            number = int(more[1])
+            assert left.setdefault(number, body) == body, "a piece was sent with other bytes"
+            return lambda: self.analyzer().take_piece(task_id, batch_id, number, body)
+        self.manifests += 1
+        self.sent.append((task_id, batch_id, b"".join(piece for _, piece in sorted(left.items()))))
+        return lambda: self.analyzer().take_manifest(task_id, batch_id, Manifest.from_text(body.decode()))
 
 
 @dataclass
@@ -267,6 +315,7 @@ class World:
     folder: Path
     lease_seconds: float = 60.0
     most_waiting_bytes: int = 1 << 20
+    sizes: BatchSizes = field(default_factory=BatchSizes)
     make_shuffler: Callable[..., ShufflerServer] = ShufflerServer
     make_analyzer: Callable[..., AnalyzerServer] = AnalyzerServer
     clock: MockClock = field(default_factory=MockClock)
@@ -275,7 +324,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.bits = RandomBits.secure()
-        self.network = Network(lambda task_id, batch_id, body: self.analyzer.deliver(task_id, batch_id, body))
+        self.network = Network(lambda: self.analyzer)
         self.stores: dict[str, SqliteStore[Any]] = {}
         self.writers: dict[str, Watched] = {}
         self._lives = 0
@@ -294,6 +343,7 @@ class World:
             limits: dict[str, Any] = {
                 "lease_seconds": self.lease_seconds,
                 "most_waiting_bytes": self.most_waiting_bytes,
+                "sizes": self.sizes,
             }
             self.shuffler = self.make_shuffler(store, post=self.network.post, clock=self.clock.now, **limits)
         else:

@@ -363,6 +363,9 @@ class ShufflerMemory:
         size, parts = self.open.get(batch_id, (1, {}))
         return sum(part.reports for part in parts.values()) == size
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        return sum(map(len, self.parts(task_id, batch_id))) if self.is_full(task_id, batch_id) else None
+
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         return [part.body for part in self.open[batch_id][1].values()]
 
@@ -442,7 +445,7 @@ class Desks:
             [answer] = shuffler.accept(front, TASK, [SentReport(new_id(bits=bits), seat.seat, body)])
             assert answer == Accepted(new=True)
             for _, batch_id in front.full_batches():
-                [piece] = shuffler.permuted_batch(front, TASK, batch_id)
+                [piece] = shuffler.permuted_batch(TASK, shuffler.full_batch(front, TASK, batch_id))
                 assert shuffler.seal(front, TASK, batch_id, [piece])
                 sealed = front.unsent.pop(batch_id)
                 assert analyzer.deliver(back, TASK, batch_id, sealed)

@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+import hashlib
 import json
 import sys
 import threading
@@ -41,6 +42,7 @@ from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import SentReport, SignedText
 
 Key = tuple[str, str]
+SOME_BYTES = 100
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Mixing:
     accepted: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     open: dict[Key, list[BatchPart]] = field(default_factory=lambda: defaultdict(list))
     drafts: dict[Key, list[bytes]] = field(default_factory=dict)
+    runs: dict[Key, dict[int, bytes]] = field(default_factory=dict)
     done: dict[Key, bytes] = field(default_factory=dict)
     sent: set[Key] = field(default_factory=set)
 
@@ -111,11 +114,27 @@ class Mixing:
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         return [part.body for part in self.open[task_id, batch_id]]
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        is_full = self.is_full(task_id, batch_id)
+        return sum(len(part.body) for part in self.open[task_id, batch_id]) if is_full else None
+
+    def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
+        return [(1, b"".join(self.parts(task_id, batch_id)))] if after == 0 else []
+
+    def add_runs(self, task_id: str, batch_id: str, number: int, runs: list[tuple[int, bytes]]) -> None:
+        kept = self.runs.setdefault((task_id, batch_id), defaultdict(bytes))
+        for bucket, body in runs:
+            kept[bucket] += body
+
+    def bucket(self, task_id: str, batch_id: str, bucket: int) -> bytes:
+        return self.runs[task_id, batch_id].get(bucket, b"")
+
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        return (task_id, batch_id) in self.drafts
+        return (task_id, batch_id) in self.drafts or (task_id, batch_id) in self.runs
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
         self.drafts.pop((task_id, batch_id), None)
+        self.runs.pop((task_id, batch_id), None)
         return True
 
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
@@ -124,6 +143,7 @@ class Mixing:
     def seal(self, task_id: str, batch_id: str, length: int) -> None:
         del self.open[task_id, batch_id]
         self.done[task_id, batch_id] = b"".join(self.drafts.pop((task_id, batch_id)))
+        self.runs.pop((task_id, batch_id), None)
         assert len(self.done[task_id, batch_id]) == length
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
@@ -137,6 +157,14 @@ class Mixing:
 
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         return self.done[task_id, batch_id] if (task_id, batch_id) in self.waiting() else None
+
+    def sealed_bytes(self, task_id: str, batch_id: str) -> int | None:
+        body = self.sealed(task_id, batch_id)
+        return None if body is None else len(body)
+
+    def piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        body = self.sealed(task_id, batch_id) or b""
+        return body[number * SOME_BYTES : (number + 1) * SOME_BYTES] or None
 
     def purge(self, task_id: str, batch_id: str) -> bool:
         self.sent.add((task_id, batch_id))
@@ -174,6 +202,8 @@ class Reading:
     states: dict[str, Any] = field(default_factory=dict)
     digests: dict[Key, str] = field(default_factory=dict)
     bodies: dict[Key, bytes] = field(default_factory=dict)
+    coming: dict[Key, dict[int, bytes]] = field(default_factory=dict)
+    results: dict[Key, dict[int, bytes]] = field(default_factory=dict)
     said: dict[Key, BatchTotal] = field(default_factory=dict)
     published: dict[str, list[Release]] = field(default_factory=lambda: defaultdict(list))
     signed: dict[str, list[SignedText]] = field(default_factory=lambda: defaultdict(list))
@@ -193,14 +223,57 @@ class Reading:
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
         self.digests[task_id, batch_id], self.bodies[task_id, batch_id] = digest, body
 
+    def incoming_bytes(self, task_id: str, batch_id: str) -> int:
+        return sum(map(len, self.coming.get((task_id, batch_id), {}).values()))
+
+    def incoming_digest(self, task_id: str, batch_id: str, number: int) -> str | None:
+        return dict(self.incoming_digests(task_id, batch_id)).get(number)
+
+    def incoming_digests(self, task_id: str, batch_id: str) -> list[tuple[int, str]]:
+        come = self.coming.get((task_id, batch_id), {})
+        return [(number, hashlib.sha256(come[number]).hexdigest()) for number in sorted(come)]
+
+    def add_incoming(self, task_id: str, batch_id: str, number: int, digest: str, body: bytes) -> None:
+        self.coming.setdefault((task_id, batch_id), {})[number] = body
+
+    def receive(self, task_id: str, batch_id: str, digest: str) -> None:
+        self.digests[task_id, batch_id] = digest
+
+    def pieces(self, task_id: str, batch_id: str) -> int | None:
+        key = (task_id, batch_id)
+        return len(self.coming[key]) if key in self.coming and key in self.digests else None
+
+    def received_piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        return self.coming[task_id, batch_id].get(number)
+
+    def unopened(self, task_id: str, batch_id: str) -> list[int]:
+        known = self.results.get((task_id, batch_id), {})
+        return [number for number in sorted(self.coming[task_id, batch_id]) if number not in known]
+
+    def set_result(self, task_id: str, batch_id: str, number: int, result: bytes) -> None:
+        self.results.setdefault((task_id, batch_id), {})[number] = result
+
+    def some_results(self, task_id: str, batch_id: str, first: int, most_bytes: int) -> list[tuple[int, bytes]]:
+        known = self.results.get((task_id, batch_id), {})
+        return [(number, known[number]) for number in sorted(known) if number >= first][:1]
+
+    def left_pieces(self) -> list[Key]:
+        return []
+
+    def drop_pieces(self, task_id: str, batch_id: str) -> bool:
+        self.coming.pop((task_id, batch_id), None)
+        self.results.pop((task_id, batch_id), None)
+        return True
+
     def unread(self, most: int) -> list[Key]:
-        return list(self.bodies)[:most]
+        return [*self.bodies, *(key for key in self.coming if key in self.digests)][:most]
 
     def body(self, task_id: str, batch_id: str) -> bytes | None:
         return self.bodies.get((task_id, batch_id))
 
     def add_total(self, task_id: str, total: BatchTotal) -> None:
-        del self.bodies[task_id, total.batch_id]
+        if self.bodies.pop((task_id, total.batch_id), None) is None:
+            self.drop_pieces(task_id, total.batch_id)
         self.said[task_id, total.batch_id] = total
 
     def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:

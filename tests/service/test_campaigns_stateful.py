@@ -12,7 +12,7 @@ from harness.model import WrongError
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.models import unchecked_model
-from shuffledp.service.routing import split_round
+from shuffledp.service.rounds import split_round
 from shuffledp.service.shuffler.server import ShufflerServer, _abandon
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 

@@ -96,7 +96,7 @@ TWINS: dict[str, tuple[Any, str, Any, str]] = {
         lambda *_: set(),
         "acknowledged report was refused",
     ),
-    "does not permute": (shuffler_desk, "permuted", lambda parts, *, bits: b"".join(parts), "not permuted"),
+    "does not permute": (shuffler_desk, "permuted", lambda parts, **_: b"".join(parts), "not permuted"),
 }
 
 

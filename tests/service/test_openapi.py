@@ -136,6 +136,7 @@ def test_tokens_and_media_types_are_as_documented(
     service, task = served
     each = operation(server, method, path)
     named = {"task_id": task.id, "report_id": "0" * 32, "batch_id": "1.0.1", "campaign_id": "0" * 64, "number": "0"}
+    named |= {"piece": "0", "lease": "0" * 32}
     url = path.format(**named)
     assert (service.at(server).request(method, url).status_code == 401) == ("security" in each)
     answer = service.at(server, "admin").request(method, url, headers={"Content-Type": "text/x"}, content=b"x")

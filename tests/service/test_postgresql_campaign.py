@@ -17,7 +17,7 @@ from shuffledp.service.analyzer.replaying import replay
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.device import Device
 from shuffledp.service.models import unchecked_model
-from shuffledp.service.routing import split_round
+from shuffledp.service.rounds import split_round
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import inspect_store, look_into_analyzer, open_shuffler_store

@@ -19,7 +19,8 @@ from shuffledp.protocols.learner import OpenBatch
 from shuffledp.schedules.combinatorial import slots, whole_slots
 from shuffledp.schedules.layout import BatchLayout
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.routing import Routing, SeatInBatch, batch_id, routing_of_task
+from shuffledp.service.rounds import routing_of_task
+from shuffledp.service.routing import Routing, SeatInBatch, batch_id
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 COUNTERS: list[dict[str, Any]] = [

@@ -35,6 +35,7 @@ from shuffledp.cli.sum import private_sum
 from shuffledp.cli.task import task_app
 from shuffledp.cli.uniformity import uniformity
 from shuffledp.cli.variance import private_variance
+from shuffledp.cli.work import work_app
 
 USAGE_ERROR: type[Exception] = cast("type[Exception]", typer.BadParameter.__mro__[2])
 """What typer raises for a wrong command line."""
@@ -76,6 +77,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "task": task_app,
         "campaign": campaign_app,
         "serve": serve_app,
+        "work": work_app,
         "store": store_app,
         "report": report,
         "estimate": estimate,

@@ -49,6 +49,7 @@ def create_arms(
     batch: Annotated[int | None, typer.Option(help="People of a batch, or of the first.", metavar="B")] = None,
     honest_fraction: options.HonestFraction = 1.0,
     drop_after: DropAfter = None,
+    hop: options.HopKeys = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -60,7 +61,7 @@ def create_arms(
     people, privacy = target(users, epsilon, delta)
     if arms is None:
         raise ParameterError("arms", None, "must be given", "add --arms, how many there are to choose from")
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
     making.check()
     kind: Any = {"fixed": FixedBatches, "doubling": DoublingBatches}[batches]
     size = {"fixed": "batch", "doubling": "first_batch"}[batches]
@@ -130,13 +131,14 @@ def create_linucb(
     nonnegative: Nonnegative = False,
     confidence: Confidence = 0.95,
     drop_after: DropAfter = None,
+    hop: options.HopKeys = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which offers suit whom: devices choose by upper confidence bounds, whose regret is proved."""
     numbers = (users, dimension, epsilon, delta, shufflers, batch, visits, model_age, nonnegative, confidence)
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
     _create_linear(_LinearOptions(*numbers), "confidence", making)
 
 
@@ -154,13 +156,14 @@ def create_thompson(
     model_age: ModelAge = 0,
     nonnegative: Nonnegative = False,
     drop_after: DropAfter = None,
+    hop: options.HopKeys = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which offers suit whom: every device draws what it believes and takes its best; the least regret measured."""
     numbers = (users, dimension, epsilon, delta, shufflers, batch, visits, model_age, nonnegative, 0.95)
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
     _create_linear(_LinearOptions(*numbers), "posterior", making)
 
 
@@ -172,6 +175,7 @@ def create_statistic(
         Path, typer.Option("--plan", help="A plan made with `shuffledp plan ... -o`.", metavar="FILE")
     ],
     drop_after: DropAfter = None,
+    hop: options.HopKeys = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -179,6 +183,6 @@ def create_statistic(
     """Any plan whose answer is public: a model after every release, which everybody may fetch and check."""
     from shuffledp.protocols.catalogue import load_plan
 
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
     making.check()
     make_campaign(load_plan(plan_file).learner(), making)

@@ -62,6 +62,7 @@ def create_fit(
     method: Annotated[Method, typer.Option(help="bits: no liar can spoil it; shares sends far less.")] = "bits",
     honest_fraction: options.HonestFraction = 1.0,
     drop_after: DropAfter = None,
+    hop: options.HopKeys = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -78,7 +79,7 @@ def create_fit(
         raise DataError("features", features, "must name each column once", "leave one out")
     if interactive and visits != 1:
         raise ParameterError("visits", visits, "and --interactive must not both be given", "leave one out")
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
     making.check()
     model_class = estimator_class(estimator, task)
     labels = _labels(task, classes, target_bounds, has_one_score=estimator == "svc")

@@ -14,6 +14,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.learn.live.rows import DeviceRows
     from shuffledp.protocols.learner import Learner
+    from shuffledp.service.crypto import PublicKey
 
 AllowUnbounded = options.AllowUnbounded
 CampaignOut = Annotated[
@@ -34,16 +35,24 @@ class MakingOptions:
     allow_unbounded: bool
     ledger: Path | None
     as_json: bool
+    hop: list[Path] | None = None
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
         from shuffledp.service.keys import load_public_key, load_verifying_key
 
+        self.hops()
         load_public_key(self.keys)
         load_verifying_key(self.keys)
         if self.out.exists():
             way_out = "name another: a campaign is never changed"
             raise ParameterError("out", str(self.out), "must be a new file", way_out)
+
+    def hops(self) -> "list[PublicKey]":
+        """The keys of a cascade's hops; none for one shuffler."""
+        from shuffledp.service.keys import load_hop_public_key
+
+        return [load_hop_public_key(each) for each in self.hop or ()]
 
 
 def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceRows | None" = None) -> None:
@@ -72,6 +81,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
         rows=rows,
         drop_after=making.drop_after,
         allow_unbounded=making.allow_unbounded,
+        hops=making.hops(),
     )
     # As everybody will read it: what could not be read again is not written.
     made = Campaign.from_text(made.text)

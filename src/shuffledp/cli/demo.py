@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import demo_servers, options
+from shuffledp.cli.cascade_output import check_hops_asked
 from shuffledp.cli.demo_recommend import demo_recommend
-from shuffledp.cli.demo_servers import new_folder, served, wait_until
+from shuffledp.cli.demo_servers import hop_folder, new_folder, served, wait_until
 from shuffledp.cli.demo_train import demo_train
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
@@ -37,6 +38,9 @@ def demo(
     epsilon: Annotated[float, typer.Option("--epsilon", help="The guarantee's epsilon.", metavar="E")] = 1.0,
     delta: Annotated[float, typer.Option("--delta", help="The guarantee's delta.", metavar="D")] = 1e-6,
     clients: Annotated[int, typer.Option(help="Client processes, one after the other.", metavar="C")] = 4,
+    hops: Annotated[
+        int | None, typer.Option("--hops", help="Shufflers one after another, 2 or 3: a cascade.", metavar="H")
+    ] = None,
     as_json: options.AsJson = False,
 ) -> None:
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
@@ -48,14 +52,18 @@ def demo(
     from shuffledp.service.tokens import READ
     from shuffledp.simulation.environments.synthetic import synthetic_values
 
+    check_hops_asked(hops)
     started = time.perf_counter()
     plan = _planned(users, shufflers, noise, Privacy(epsilon, delta))
     run = new_folder(folder)
-    task = _prepared(run, plan)
+    task = _prepared(run, plan, hops or 0)
+    front = hop_folder(run, 1) if hops else run / "keys"
     values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     token, path = load_tokens(run / "keys").secrets[READ], f"/v1/tasks/{task.id}"
-    with served(run, token, "--task", str(run / "task.json"), shown=not as_json) as both:
+    first_token, layered = load_tokens(front).secrets[READ], hops or 0
+    options_of_all = ("--task", str(run / "task.json"))
+    with served(run, token, *options_of_all, shown=not as_json, hops=layered, first_token=first_token) as both:
         mixing, adding = both.mixing, both.adding
         with users_reporting(len(values), shown=not as_json) as progress:
             for number, part in enumerate(np.array_split(values, clients), 1):
@@ -64,6 +72,7 @@ def demo(
                     number,
                     part,
                     both.shuffler,
+                    front / "enrol.token",
                     lambda: progress and progress(mixing.json(path)["counts"]["reports"]),
                 )
             complaint = "has not read all batches"
@@ -91,6 +100,7 @@ def demo(
         **{name: last[name] for name in ("bound", "confidence", "epsilon", "delta")},
         "central_bound": task.plan.reference()["central_error_bound"],
         "rests_on": task.plan.rests_on,
+        "hops": hops,
         "warnings": list(task.warnings),
         "picture": picture,
         "folder": run,
@@ -110,8 +120,8 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         (
             "what happened",
             f"{said['users']:,} people reported to a live service: their devices added noise and encrypted every "
-            f"message, {layout.shufflers} concurrent batches were mixed by a shuffler that could read none of it, "
-            "and an analyzer added up what came out",
+            f"message, {layout.shufflers} concurrent batches were mixed by {_mixers(said['hops'])} that could read "
+            "none of it, and an analyzer added up what came out",
         ),
         ("reports", f"{said['reports_sent']:,} sent, {said['reports_acknowledged']:,} acknowledged (on disk first)"),
         ("pending", _pending(said["reports_pending"])),
@@ -119,11 +129,15 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("estimate", f"{said['estimate']:,.0f} among the first {said['time']:,}; {true}"),
         ("how accurate", _accuracy(said)),
         ("epsilon spent", f"{said['epsilon']:g} (delta {said['delta']:g}) by everybody, once"),
-        ("trusted", "the shuffler, not to tell the analyzer who sent what; the devices, to follow the protocol"),
+        ("trusted", f"{_trusted(said['hops'])}; the devices, to follow the protocol"),
         ("it rests on", said["rests_on"]),
         ("against advice", " ".join(said["warnings"][:1]) or None),
         ("the network saw", "addresses, times, and reports whose length says nothing about a value"),
-        ("the shuffler saw", "addresses, and ciphertexts that only the analyzer can open; it kept no address"),
+        (
+            f"the {'first hop' if said['hops'] else 'shuffler'} saw",
+            f"addresses, and {_CIPHERTEXTS}; it kept no address",
+        ),
+        ("the other hops saw", "batches of the hop before, and no address" if said["hops"] else None),
         ("the analyzer saw", "randomized messages of full batches in random order; no sender, no arrival time"),
         ("took", f"{said['seconds']:.0f} s"),
         ("picture", str(said["picture"])),
@@ -137,6 +151,20 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
             ("how good it gets", "plan counter --users 1000000 --shufflers 4 --epsilon 1 --delta 1e-6"),
         ]
     )
+
+
+_CIPHERTEXTS = "ciphertexts that only the analyzer can open"
+
+
+def _mixers(hops: int | None) -> str:
+    return "a shuffler" if hops is None else f"{hops} shufflers in turn"
+
+
+def _trusted(hops: int | None) -> str:
+    """Whom people trust with what."""
+    if hops is None:
+        return "the shuffler, not to tell the analyzer who sent what"
+    return f"one of the {hops} hops, whichever, not to tell the analyzer who sent what"
 
 
 def _accuracy(said: dict[str, Any]) -> str:
@@ -162,15 +190,16 @@ def _planned(users: int, shufflers: int, noise: str, privacy: Privacy) -> "Plan"
     return plan
 
 
-def _prepared(run: Path, plan: "Plan") -> "Task":
+def _prepared(run: Path, plan: "Plan", hops: int) -> "Task":
     """Keys and a task. Its operator trusts the devices, which are its own: a plan that one can spoil is allowed."""
     from shuffledp.randomness import RandomBits
-    from shuffledp.service.keys import load_public_key, make_keys
+    from shuffledp.service.keys import load_public_key, make_hop_keys, make_keys
     from shuffledp.service.task import Task
 
     bits = RandomBits.secure()
     make_keys(run / "keys", bits=bits)
-    task = Task.create(plan, load_public_key(run / "keys"), bits=bits, allow_unbounded=True)
+    layers = [make_hop_keys(hop_folder(run, number), bits=bits) for number in range(1, hops + 1)]
+    task = Task.create(plan, load_public_key(run / "keys"), bits=bits, allow_unbounded=True, hops=layers)
     task.save(run / "task.json")
     return task
 
@@ -180,7 +209,7 @@ def _is_read(counts: Mapping[str, Any], seen: Mapping[str, Any]) -> bool:
     return bool(counts["batches_waiting"] == 0 and counts["batches_sent"] == seen["batches_read"] > 0)
 
 
-def _report(run: Path, number: int, values: Any, shuffler: str, follow: Callable[[], None]) -> None:
+def _report(run: Path, number: int, values: Any, shuffler: str, token: Path, follow: Callable[[], None]) -> None:
     """One client process: reports its people's values, one after the other."""
     import numpy as np
 
@@ -197,7 +226,7 @@ def _report(run: Path, number: int, values: Any, shuffler: str, follow: Callable
             "--shuffler",
             shuffler,
         ),
-        *("--token-file", str(run / "keys" / "enrol.token"), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
+        *("--token-file", str(token), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
     ]
     client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:

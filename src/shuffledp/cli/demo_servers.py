@@ -1,4 +1,4 @@
-"""Both servers of a demonstration: processes of their own, waited for, and ended with it."""
+"""The servers of a demonstration: processes of their own, waited for, and ended with it."""
 
 import socket
 import subprocess
@@ -55,12 +55,12 @@ class DemoServer:
 
 @dataclass(frozen=True)
 class DemoServers:
-    """Both, as they are reached.
+    """All of them, as they are reached.
 
     Attributes:
-        shuffler: its address.
+        shuffler: its address, or the first hop's.
         analyzer: its address.
-        mixing: questions to the shuffler.
+        mixing: questions to the shuffler, or to the first hop.
         adding: questions to the analyzer.
         servers: the processes by their roles.
     """
@@ -73,37 +73,59 @@ class DemoServers:
 
 
 @contextmanager
-def served(run: Path, token: str, *more: str, shown: bool) -> Iterator[DemoServers]:
-    """Both servers, ready for requests, ended with the block.
+def served(
+    run: Path, token: str, *more: str, shown: bool, hops: int = 0, first_token: str | None = None
+) -> Iterator[DemoServers]:
+    """All servers, ready for requests, ended with the block.
 
     Args:
-        run: the folder of this run, with its keys.
+        run: the folder of this run, with its keys, and those of hops in `hop-1` and so on.
         token: what may ask them.
-        *more: options of both, as they are typed.
+        *more: options of all, as they are typed.
         shown: whether it is said that they start.
+        hops: how many shufflers a cascade has; 0 for one alone.
+        first_token: what may ask the first hop of a cascade.
     """
-    shuffler, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(2))
+    *mixers, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(max(1, hops) + 1))
     with (
-        _processes(run, shuffler, analyzer, more) as servers,
-        calls_to(shuffler, "shuffler", token) as mixing,
+        _processes(run, [*mixers, analyzer], hops, more) as servers,
+        calls_to(mixers[0], "shuffler", first_token or token) as mixing,
         calls_to(analyzer, "analyzer", token) as adding,
     ):
         with working("starting the servers", shown=shown):
-            for role, calls in (("analyzer", adding), ("shuffler", mixing)):
+            first = "shuffler" if not hops else "hop 1"
+            for role, calls in (("analyzer", adding), (first, mixing)):
                 wait_until(partial(_is_ready, calls), servers[role], f"does not answer at {calls.url}")
-        yield DemoServers(shuffler, analyzer, mixing, adding, servers)
+        yield DemoServers(mixers[0], analyzer, mixing, adding, servers)
+
+
+def hop_folder(run: Path, number: int) -> Path:
+    """Where the keys of a hop of this run are."""
+    return run / f"hop-{number}"
+
+
+def _typed(run: Path, urls: list[str], hops: int) -> Iterator[tuple[str, str, tuple[str, ...]]]:
+    """Of each server its role, its address, and what is typed for it; the analyzer, which is last, first."""
+    yield "analyzer", urls[-1], ("analyzer", "--keys", str(run / "keys"))
+    if not hops:
+        yield "shuffler", urls[0], ("shuffler", "--keys", str(run / "keys"), "--analyzer", urls[-1])
+    for number in range(hops, 0, -1):
+        following = run / "keys" if number == hops else hop_folder(run, number + 1)
+        own = ("--hop", str(number), "--keys", str(hop_folder(run, number)))
+        onward = ("--next", urls[number], "--next-token", str(following / "hop.token"))
+        yield f"hop {number}", urls[number - 1], ("shuffler", *own, *onward)
 
 
 @contextmanager
-def _processes(run: Path, shuffler: str, analyzer: str, more: tuple[str, ...]) -> Iterator[dict[str, DemoServer]]:
-    common = ["--keys", str(run / "keys"), *more]
+def _processes(run: Path, urls: list[str], hops: int, more: tuple[str, ...]) -> Iterator[dict[str, DemoServer]]:
     servers: dict[str, DemoServer] = {}
     try:
-        for role, url, own in (("analyzer", analyzer, ()), ("shuffler", shuffler, ("--analyzer", analyzer))):
-            words = ("serve", role, "--store", str(run / f"{role}.db"), "--port", url.rpartition(":")[2], *own)
-            path = run / f"{role}.log"
+        for role, url, own in _typed(run, urls, hops):
+            name = role.replace(" ", "-")
+            words = ("serve", *own, "--store", str(run / f"{name}.db"), "--port", url.rpartition(":")[2], *more)
+            path = run / f"{name}.log"
             with path.open("wb") as log:
-                process = subprocess.Popen([*SHUFFLEDP, *words, *common], stdout=log, stderr=log)
+                process = subprocess.Popen([*SHUFFLEDP, *words], stdout=log, stderr=log)
             servers[role] = DemoServer(role, process, path)
         yield servers
     finally:

@@ -20,7 +20,9 @@ from shuffledp.service.wire import SignedText
 
 
 def look_at_signing_keys(checks: Checks, folder: Path) -> None:
-    """What models are signed and checked with; folders from before there were campaigns have neither."""
+    """What models are signed and checked with; folders of hops, or from before there were campaigns, have neither."""
+    if keys.is_hops(folder):
+        return
     if not (folder / keys.VERIFYING).exists():
         to_do = "fine without campaigns; for those make keys with this version"
         checks.append(Check("models' keys", "warn", "not here", to_do))
@@ -40,7 +42,9 @@ def look_at_campaign(checks: Checks, file: Path, folder: Path | None) -> Campaig
         checks.append(Check("campaign", "ok", campaign.id))
         advice = "only for devices that are yours, or that you trust"
         checks += [Check("campaign's method", "warn", warning, advice) for warning in campaign.warnings]
-        if folder is not None:
+        if folder is not None and keys.is_hops(folder):
+            checks.at_named_keys("campaign", campaign, folder)
+        elif folder is not None:
             with checks.noting("campaign's keys"):
                 found = (keys.load_public_key(folder), keys.load_verifying_key(folder))
                 same = found == (campaign.public_key, campaign.signing_key)

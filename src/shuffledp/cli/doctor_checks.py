@@ -7,7 +7,7 @@ import sqlite3
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,7 +21,9 @@ from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.randomness import RandomBits
 from shuffledp.service import keys
 from shuffledp.service.addresses import is_loopback
+from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import Calls
+from shuffledp.service.crypto import PrivateKey, PublicKey
 from shuffledp.service.store import inspect_store
 from shuffledp.service.store.passwords import without_password
 from shuffledp.service.task import Task
@@ -95,21 +97,16 @@ class Checks(list[Check]):
 
     def at_keys(self, folder: Path) -> Tokens | None:
         """Each file by itself, and whether they fit together; answers the tokens."""
-        private = tokens = None
-        if (folder / keys.PRIVATE).exists():
-            with self.noting("private key"):
-                private = keys.load_private_key(folder)
-                self.append(Check("private key", "ok", str(folder / keys.PRIVATE)))
+        tokens = None
+        if keys.is_hops(folder):
+            self._at_pair(folder, "hop's ", keys.HOP_PRIVATE, "that hop", keys.load_hop_key, keys.load_hop_public_key)
         else:
-            self.append(Check("private key", "ok", "not here, as it should be everywhere but on the analyzer"))
-        with self.noting("public key"):
-            public = keys.load_public_key(folder)
-            to_do = "the two are of different pairs: restore the folder, or make new keys"
-            self.verdict("public key", private is None or private.public == public, public.text, to_do)
+            self._at_pair(folder, "", keys.PRIVATE, "the analyzer", keys.load_private_key, keys.load_public_key)
         with self.noting("tokens"):
             tokens = keys.load_tokens(folder)
             keys.check_private(folder / keys.TOKENS, "tokens")
-            missing = [role for role in ROLES if role not in tokens.secrets]
+            needed = keys.HOP_ROLES if keys.is_hops(folder) else ROLES
+            missing = [role for role in needed if role not in tokens.secrets]
             found, to_do = f"for {', '.join(tokens.secrets)}", f"none for {', '.join(missing)}"
             self.verdict("tokens", not missing, found, to_do, otherwise="warn")
         for role in ROLES:
@@ -123,6 +120,43 @@ class Checks(list[Check]):
                 self.verdict(f"{role} token", same, str(file), to_do)
         return tokens
 
+    def _at_pair(
+        self,
+        folder: Path,
+        whose: str,
+        file: str,
+        owner: str,
+        load_private: Callable[[Path], PrivateKey],
+        load_public: Callable[[Path], PublicKey],
+    ) -> None:
+        """The two keys of a pair, of which the private one may be elsewhere."""
+        private = None
+        if (folder / file).exists():
+            with self.noting(f"{whose}private key"):
+                private = load_private(folder)
+                self.append(Check(f"{whose}private key", "ok", str(folder / file)))
+        else:
+            found = f"not here, as it should be everywhere but on {owner}"
+            self.append(Check(f"{whose}private key", "ok", found))
+        with self.noting(f"{whose}public key"):
+            public = load_public(folder)
+            to_do = "the two are of different pairs: restore the folder, or make new keys"
+            self.verdict(f"{whose}public key", private is None or private.public == public, public.text, to_do)
+
+    def at_named_keys(self, what: str, named: Task | Campaign, folder: Path) -> None:
+        """Whether a task or a campaign is for the keys of this folder: the analyzer's, or one of its hops'."""
+        if keys.is_hops(folder):
+            with self.noting(f"{what}'s hop"):
+                own, hops = keys.load_hop_public_key(folder), named.hops
+                found = f"hop {hops.index(own) + 1} of {len(hops)}" if own in hops else "none of its hops"
+                to_do = f"these keys take none of its layers off: create the {what} again with --hop"
+                self.verdict(f"{what}'s hop", own in hops, found, to_do)
+            return
+        with self.noting(f"{what}'s key"):
+            same = keys.load_public_key(folder) == named.public_key
+            to_do = f"the analyzer with these keys cannot read it: create the {what} again"
+            self.verdict(f"{what}'s key", same, named.public_key.text, to_do)
+
     def at_task(self, file: Path, folder: Path | None) -> Task | None:
         """The task's file, and whether its key is the folder's; answers the task."""
         task = None
@@ -132,10 +166,7 @@ class Checks(list[Check]):
             advice = "choose a method of bits or coins for people you do not know"
             self += [Check("task's method", "warn", warning, advice) for warning in task.warnings]
             if folder is not None:
-                with self.noting("task's key"):
-                    same = keys.load_public_key(folder) == task.public_key
-                    to_do = "the analyzer with these keys cannot read it: create the task again"
-                    self.verdict("task's key", same, task.public_key.text, to_do)
+                self.at_named_keys("task", task, folder)
         return task
 
     def at_store(self, address: str) -> None:
@@ -218,7 +249,10 @@ class Checks(list[Check]):
             return
         answered = time.time()
         if role == "shuffler":
-            same = document.get("routing") == task.routing.document()
+            routing = document.get("routing") or {}
+            hop = routing.get("hop", 1)
+            same = hop in range(1, task.routing.hops + 1) and routing == task.routing.at_hop(hop).document()
+            token = f"{token}, hop {hop} of {len(task.hops)}" if task.hops else token
             counts = document.get("counts") or {}
             done = f"reports: {counts.get('reports', '?')}, batches to be sent: {counts.get('batches_waiting', '?')}"
         else:

@@ -1,9 +1,12 @@
 """`shuffledp explain`: why a plan is private, and against whom."""
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.cascade_output import cascade_document, cascade_tables, check_hops_asked
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, print_json, show, table
 from shuffledp.cli.progress import working
 
@@ -12,8 +15,15 @@ if TYPE_CHECKING:
 
 
 @options.takes_plan()
-def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
+def explain(
+    plan: "Plan",
+    hops: Annotated[
+        int | None, typer.Option("--hops", help="Through a cascade of 2 or 3: who learns what together.", metavar="H")
+    ] = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Why a plan is private: the pair of distributions, every term of delta, what each collusion reveals."""
+    check_hops_asked(hops)
     with working("asking the accountant", shown=not as_json):
         guarantee, collusions = plan.guarantee(), plan.collusions()
     if as_json:
@@ -32,6 +42,7 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
                 "neighbours": {"kind": plan.privacy.neighbours, "in_words": _neighbours(plan)},
                 "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
+                **({} if hops is None else {"cascade": cascade_document(plan, hops)}),
             }
         )
         return
@@ -57,7 +68,8 @@ def explain(plan: "Plan", as_json: options.AsJson = False) -> None:
         *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
-    show(facts(title, rows), terms, who, f"One lying client {plan.lying_client}.")
+    together = [] if hops is None else cascade_tables(plan, hops)
+    show(facts(title, rows), terms, who, *together, f"One lying client {plan.lying_client}.")
 
 
 def _neighbours(plan: "Plan") -> str:

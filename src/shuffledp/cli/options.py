@@ -60,6 +60,10 @@ Out = Annotated[
 Picture = Annotated[Path | None, typer.Option("--picture", help="Draw it: .png, .svg or .pdf.", metavar="FILE")]
 PlanOut = Annotated[Path | None, typer.Option("-o", "--out", help="Write the plan to this file.", metavar="FILE")]
 Seed = Annotated[int | None, typer.Option(help="A repeatable simulation; protects nobody.", metavar="S")]
+HopKeys = Annotated[
+    list[Path] | None,
+    typer.Option("--hop", help="A hop's folder of keys, or its hop.pub; repeat it, first hop first.", metavar="FOLDER"),
+]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]

@@ -1,8 +1,10 @@
-"""`shuffledp serve`: a shuffler, an analyzer, or both, for as long as one likes."""
+"""`shuffledp serve`: a shuffler, an analyzer, both, or a whole cascade, for as long as one likes."""
 
 import json
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +15,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.service.serving import Server
 
-serve_app = typer.Typer(help="Run a shuffler, an analyzer, or both, until interrupted.")
+serve_app = typer.Typer(help="Run a shuffler, an analyzer, both, or a cascade, until interrupted.")
 
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
@@ -36,9 +38,19 @@ MaxAtOnce = Annotated[int | None, typer.Option(help="Requests of one role's toke
 def serve_shuffler(
     store: Store,
     keys: Keys,
-    analyzer: Annotated[str, typer.Option(help="Where full batches go.", metavar="URL")],
+    analyzer: Annotated[
+        str,
+        typer.Option("--analyzer", "--next", help="Where batches go: the analyzer or the next hop.", metavar="URL"),
+    ],
     task: Tasks = None,
     campaign: Campaigns = None,
+    hop: Annotated[
+        int | None,
+        typer.Option("--hop", help="Which hop of a cascade this is, from 1, with its --keys.", metavar="N"),
+    ] = None,
+    next_token: Annotated[
+        Path | None, typer.Option(help="The token of the next server for hops; of --keys if left out.", metavar="FILE")
+    ] = None,
     port: Port = 8001,
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
@@ -57,9 +69,10 @@ def serve_shuffler(
     limits = Limits(max_rate, max_at_once)
 
     def make() -> "Server":
-        return _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits)
+        layer, token = _Layered.of(hop, keys), _next_token(keys, next_token)
+        return _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits, layer, token)
 
-    _run({"shuffler": (address, make)})
+    _run({"shuffler" if hop is None else f"hop {hop}": (address, make)})
 
 
 @serve_app.command("analyzer")
@@ -118,8 +131,90 @@ def serve_all(
     _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
 
 
+@serve_app.command("cascade")
+def serve_cascade(
+    folder: Annotated[Path, typer.Option("--folder", help="Where all databases are.", metavar="FOLDER")],
+    keys: Annotated[Path, typer.Option(help="The analyzer's folder of keys.", metavar="FOLDER")],
+    hop: Annotated[
+        list[Path], typer.Option("--hop", help="A hop's folder of keys; repeat it, first hop first.", metavar="FOLDER")
+    ],
+    task: Tasks = None,
+    campaign: Campaigns = None,
+    port: Port = 8001,
+    lease_seconds: Lease = 60.0,
+) -> None:
+    """All hops of a cascade and the analyzer in one process, on ports that follow each other: for a trial only."""
+    from shuffledp.service.hops import LEAST_HOPS, MOST_HOPS
+    from shuffledp.service.keys import TOKENS, load_tokens
+    from shuffledp.service.serving import Address
+    from shuffledp.service.tokens import HOP
+
+    if not LEAST_HOPS <= len(hop) <= MOST_HOPS:
+        problem = f"must be given {LEAST_HOPS} or {MOST_HOPS} times"
+        raise ParameterError("hop", f"given {len(hop)} times", problem, "serve all runs one shuffler")
+    addresses = [Address(port=port + place) for place in range(len(hop) + 1)]
+    folders = [*hop, keys]
+
+    def make_hop(number: int) -> "Server":
+        own, following = addresses[number - 1], addresses[number]
+        store, token = str(folder / f"hop-{number}.db"), load_tokens(folders[number] / TOKENS).secrets[HOP]
+        layer = _Layered.of(number, hop[number - 1])
+        texts = _texts(task, campaign)
+        return _shuffler(store, hop[number - 1], following.url, texts, own, lease_seconds, None, layer, token)
+
+    def make_analyzer() -> "Server":
+        served = _texts(task, campaign)
+        folder.mkdir(parents=True, exist_ok=True)
+        return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1])
+
+    hops = {f"hop {number}": (addresses[number - 1], partial(make_hop, number)) for number in range(len(hop), 0, -1)}
+    _run({"analyzer": (addresses[-1], make_analyzer), **hops})
+
+
+@dataclass(frozen=True)
+class _Layered:
+    """Which hop a shuffler is, and its private key, before worker processes are given it."""
+
+    number: int
+    key: Any
+
+    @classmethod
+    def of(cls, number: int | None, keys: Path) -> "_Layered | None":
+        """The hop of this number with the keys of a folder; None where it is no hop of a cascade."""
+        from shuffledp.service.hops import MOST_HOPS
+        from shuffledp.service.keys import load_hop_key
+
+        if number is None:
+            return None
+        if not 1 <= number <= MOST_HOPS:
+            raise ParameterError("hop", number, f"must lie in 1..{MOST_HOPS}", "leave it out for one shuffler")
+        return cls(number, load_hop_key(keys))
+
+    def layer(self) -> Any:
+        """What takes the hop's layer off."""
+        from shuffledp.service.shuffler.peeling import Layer, PeelingWorkers
+
+        return Layer(self.number, self.key.public, PeelingWorkers(self.key))
+
+
+def _next_token(keys: Path, file: Path | None) -> str:
+    """What a shuffler is let in with at the server after it."""
+    from shuffledp.service.keys import load_token, load_tokens
+    from shuffledp.service.tokens import HOP
+
+    return load_tokens(keys).secrets[HOP] if file is None else load_token(file)
+
+
 def _shuffler(
-    store: str, keys: Path, analyzer: str, texts: list[str], address: Any, lease_seconds: float, limits: Any = None
+    store: str,
+    keys: Path,
+    analyzer: str,
+    texts: list[str],
+    address: Any,
+    lease_seconds: float,
+    limits: Any = None,
+    hop: _Layered | None = None,
+    next_token: str | None = None,
 ) -> "Server":
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
@@ -129,8 +224,9 @@ def _shuffler(
     from shuffledp.service.tokens import HOP
 
     tokens = load_tokens(keys)
-    post = post_to(analyzer, tokens.secrets[HOP])
-    server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds)
+    post = post_to(analyzer, tokens.secrets[HOP] if next_token is None else next_token)
+    layer = None if hop is None else hop.layer()
+    server = ShufflerServer(open_shuffler_store(store), post=post, lease_seconds=lease_seconds, layer=layer)
     for text in texts:
         server.add_task(text)
     return uvicorn_server(shuffler_app(server, tokens, limits), address)

@@ -1,13 +1,14 @@
 """`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
 
 import shlex
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
+from shuffledp.cli.cascade_output import cascade_document, cascade_tables
 from shuffledp.cli.output import (
     collusions_listed,
     collusions_of,
@@ -39,6 +40,7 @@ def create(
     plan: "Plan",
     keys: Annotated[Path, typer.Option(help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")],
+    hop: options.HopKeys = None,
     allow_unbounded: Annotated[
         bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
     ] = False,
@@ -47,19 +49,19 @@ def create(
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make a task: a plan, the analyzer's public key and what the shuffler may know. It is never changed."""
+    """Make a task: a plan, the public keys of analyzer and hops, and what a shuffler may know. It is never changed."""
     from shuffledp.accounting.ledger import Ledger
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
-    from shuffledp.service.keys import load_public_key
+    from shuffledp.service.keys import load_hop_public_key, load_public_key
     from shuffledp.service.task import Task
 
-    key = load_public_key(keys)
+    key, hops = load_public_key(keys), [load_hop_public_key(each) for each in hop or ()]
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
-    made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded)
+    made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded, hops=hops)
     budget = None if ledger is None else Ledger.load(ledger)
     cost = TaskCost.of(made.routing)
     measured = MeasuredCost.of(cost)
@@ -74,7 +76,8 @@ def create(
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": ledger}
-    _report(made, as_json=as_json, more=more, measured=measured.document(), keys=keys if keys.is_dir() else None)
+    folders = _Folders(keys if keys.is_dir() else None, tuple(hop or ()))
+    _report(made, as_json=as_json, more=more, measured=measured.document(), folders=folders)
 
 
 @task_app.command("show")
@@ -99,16 +102,48 @@ def send(
     send_document("task", Task.load(file), token_file, shuffler, analyzer, as_json=as_json)
 
 
+@dataclass(frozen=True)
+class _Folders:
+    """Where keys are, for what to type next: the service's, and each hop's."""
+
+    keys: Path | None = None
+    hops: tuple[Path, ...] = ()
+
+    def serving(self, out: Any) -> str:
+        """The command that serves a task on this machine."""
+        if not self.hops:
+            return f"serve all --folder service --keys {self.quoted} --task {out}"
+        hops = " ".join(f"--hop {shlex.quote(str(each))}" for each in self.hops)
+        return f"serve cascade --folder service --keys {self.quoted} {hops} --task {out}"
+
+    @property
+    def quoted(self) -> str:
+        """The service's own folder, as it is typed."""
+        return "KEYS" if self.keys is None else shlex.quote(str(self.keys))
+
+    @property
+    def enrolling(self) -> str:
+        """The folder whose token lets people in: the first hop's."""
+        return shlex.quote(str(self.hops[0])) if self.hops else self.quoted
+
+
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
     most = task.routing.longest_report_bytes
+    mixing = [("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")]
+    if task.hops:
+        later = range(2, len(task.hops) + 1)
+        mixing = [("hop 1", "which device reports, and ciphertexts that it opens one layer of")]
+        mixing += [
+            (f"hop {number}", f"batches of hop {number - 1}, no senders; it opens one layer") for number in later
+        ]
     return [
         ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
-        ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open"),
+        *mixing,
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
 
-def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> list[tuple[str, str]]:
+def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> list[tuple[str, str | None]]:
     from shuffledp.service.cost import LARGE_REPORT_BYTES
 
     users, speed = task.routing.users, f"at {1e3 * measured.seal_seconds:.2g} ms a message, measured on this machine"
@@ -122,6 +157,7 @@ def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> 
             f"{measured.device_seconds_a_report:.2g} s a report, {measured.device_seconds:,.2g} s in all, {speed}",
         ),
         ("the analyzer's CPU", f"{measured.analyzer_seconds:,.2g} s to open all messages, at this machine's speed"),
+        ("each hop's CPU", f"{measured.hop_seconds:,.2g} s to take a layer off all messages" if cost.layers else None),
         ("a shuffler stores", f"at most {in_bytes(cost.shuffler_bytes_max)} at a time"),
         ("the analyzer stores", f"{in_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
     ]
@@ -133,7 +169,7 @@ def _report(
     as_json: bool,
     more: dict[str, Any],
     measured: dict[str, Any] | None = None,
-    keys: Path | None = None,
+    folders: _Folders | None = None,
 ) -> None:
     plan, routing = task.plan, task.routing
     collusions = plan.collusions()
@@ -162,14 +198,13 @@ def _report(
                 "cost": cost.document(),
                 "cost_warnings": list(cost.warnings),
                 **({} if measured is None else {"measured": measured}),
+                **({"cascade": cascade_document(plan, len(task.hops))} if task.hops else {}),
                 **more,
             }
         )
         return
-    from shuffledp.service.wire import CIPHERTEXT_BYTES
-
     levels = "one" if routing.shufflers == 1 else f"at most {routing.shufflers}"
-    messages = routing.longest_report_bytes // CIPHERTEXT_BYTES
+    messages = routing.longest_report_messages
     batches = f"of {sizes[0]:,} users" if len(sizes) == 1 else f"of {sizes[0]:,} to {sizes[-1]:,} users"
     rows = [
         ("task", task.id),
@@ -180,18 +215,23 @@ def _report(
         ("once all have come", plan.in_the_end),
         ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
+        *((f"then to hop {number}", key.text) for number, key in reversed(list(enumerate(task.hops, 1)))),
         ("one lying client", plan.lying_client),
         ("it rests on", plan.rests_on),
         *more.items(),
     ]
     seen = [(party, f"{plan.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
-    without_papers = (replace(each, paper_epsilon=None) for each in collusions[1:])
+    # Of a cascade, what its own parties learn together is listed by itself.
+    without_papers = (replace(each, paper_epsilon=None) for each in (() if task.hops else collusions[1:]))
     listed = collusions_listed("Who sees what", without_papers, plan.privacy.epsilon, seen)
-    show(facts("A task", rows), listed, *(f"Warning: {each}" for each in (*plan.cautions, *task.warnings)))
-    if more:
-        out, folder = more["out"], "KEYS" if keys is None else shlex.quote(str(keys))
+    together = cascade_tables(plan, len(task.hops)) if task.hops else []
+    warnings = (f"Warning: {each}" for each in (*plan.cautions, *task.warnings))
+    show(facts("A task", rows), listed, *together, *warnings)
+    if more and folders is not None:
+        out, analyzer = more["out"], 8001 + max(1, len(task.hops))
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
-        report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file {folder}/enrol.token"
-        read = f"estimate --task {out} --analyzer http://127.0.0.1:8002 --token-file {folder}/read.token"
-        serve = f"serve all --folder service --keys {folder} --task {out}"
-        next_steps([("serve it", serve), ("report", report), ("read", read)])
+        report = (
+            f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file {folders.enrolling}/enrol.token"
+        )
+        read = f"estimate --task {out} --analyzer http://127.0.0.1:{analyzer} --token-file {folders.quoted}/read.token"
+        next_steps([("serve it", folders.serving(out)), ("report", report), ("read", read)])

@@ -7,7 +7,7 @@ no other.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,9 @@ from shuffledp.protocols.learner import DeviceStep, Learner, Seating
 from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
-from shuffledp.service.routing import RoundsRouting, Routing, round_id, split_round
+from shuffledp.service.hops import CASCADE_VERSION, ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.rounds import RoundsRouting, round_id, split_round
+from shuffledp.service.routing import Routing
 from shuffledp.service.task import RoundTask, canonical
 from shuffledp.service.wire import VERSION, is_id, new_id
 
@@ -87,6 +89,7 @@ class Campaign:
         rows: DeviceRows | None = None,
         drop_after: float | None = None,
         allow_unbounded: bool = False,
+        hops: Sequence[PublicKey] = ONE_SHUFFLER,
     ) -> Self:
         """A new campaign for a learner.
 
@@ -98,6 +101,7 @@ class Campaign:
             rows: what devices make of their own rows, where they send gradients.
             drop_after: seconds after which a round that has not filled is dropped; None waits.
             allow_unbounded: take plans with warnings, such as that one device that lies can void a batch.
+            hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
 
         Raises:
             ParameterError: the learner cannot run live, cannot go on without a round that is to be dropped, can be
@@ -114,13 +118,14 @@ class Campaign:
             )
         if rows is not None:
             rows.check_step(_first_step(learner))
-        routing = _routing(learner, drop_after is not None)
+        checked = check_hops(hops, key)
+        routing = _routing(learner, drop_after is not None, len(checked))
         seatings = [{**_counted(seating), "plan": seating.plan.document()} for seating in learner.seatings]
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
         return cls(
             canonical(
                 {
-                    "version": VERSION,
+                    "version": version_with(checked, VERSION),
                     "nonce": new_id(bits=bits),
                     "suite": SUITE_NAME,
                     "public_key": key.text,
@@ -131,6 +136,7 @@ class Campaign:
                     "rows": None if rows is None else rows.document(),
                     "waiting": Waiting(seconds=drop_after).document(),
                     "warnings": warnings,
+                    **({"hops": hops_document(checked)} if checked else {}),
                 }
             )
         )
@@ -150,11 +156,13 @@ class Campaign:
         learner, document = campaign.learner, campaign.document
         if [_counted(seating) for seating in learner.seatings] != [_counted(each) for each in campaign.seatings]:
             raise DataError("campaign.seatings", "others", "must be the learner's", _AGAIN)
-        own = _routing(learner, campaign.waiting.seconds is not None)
+        hops = check_hops(campaign.hops, campaign.public_key)
+        own = _routing(learner, campaign.waiting.seconds is not None, len(hops))
         if campaign.routing != own or document["routing"] != own.document():
             raise DataError("campaign.routing", "another", "must be the learner's", _AGAIN)
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
-        if not is_id(document.get("nonce")) or document.get("warnings") != warnings or set(document) != _FIELDS:
+        fields = _FIELDS | ({"hops"} if hops else set())
+        if not is_id(document.get("nonce")) or document.get("warnings") != warnings or set(document) != fields:
             raise DataError("campaign", "other fields", "must be what was created, warnings and all", _AGAIN)
         if campaign.waiting.seconds is not None and not learner.takes_void:
             raise DataError("campaign.waiting", "a limit", "must be null: this learner needs every batch", _AGAIN)
@@ -194,9 +202,9 @@ class Campaign:
         if kind_of_document(document) != "a campaign":
             found = kind_of_document(document) or "another document"
             raise DataError("campaign", found, "must be a campaign", _AGAIN)
-        if document.get("version") != VERSION or document.get("suite") != SUITE_NAME:
-            found = document.get("version")
-            raise DataError("campaign.version", found, f"must be {VERSION}, with {SUITE_NAME}", _AGAIN)
+        found, known = document.get("version"), (VERSION if "hops" not in document else CASCADE_VERSION)
+        if found != known or document.get("suite") != SUITE_NAME:
+            raise DataError("campaign.version", found, f"must be {known}, with {SUITE_NAME}", _AGAIN)
         if canonical(document) != self.text:
             raise DataError("campaign", "another spelling", "must be the text that was created", "copy it unchanged")
         return dict(document)
@@ -244,6 +252,11 @@ class Campaign:
         """What devices encrypt to."""
         return PublicKey.from_text(str(self.document.get("public_key")))
 
+    @cached_property
+    def hops(self) -> tuple[PublicKey, ...]:
+        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
+        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
+
     @property
     def signing_key(self) -> VerifyingKey:
         """What devices check models with."""
@@ -259,7 +272,8 @@ class Campaign:
         if self.routing.of_round(number, seating) is None:
             return None
         plan = self.seatings[seating].plan
-        return RoundTask(round_id(self.id, number, seating), plan, self.routing.layouts[seating], self.public_key)
+        routing = self.routing.layouts[seating]
+        return RoundTask(round_id(self.id, number, seating), plan, routing, self.public_key, self.hops)
 
     def round_of_id(self, task_id: str) -> RoundTask | None:
         """The round that is served under this id; None where it is none of the campaign's."""
@@ -273,8 +287,8 @@ _FIELDS = {
 }
 
 
-def _routing(learner: Learner[Any], drops: bool) -> RoundsRouting:
-    layouts = tuple(Routing.of(seating.plan.layout) for seating in learner.seatings)
+def _routing(learner: Learner[Any], drops: bool, layers: int) -> RoundsRouting:
+    layouts = tuple(Routing.of(seating.plan.layout, layers) for seating in learner.seatings)
     return RoundsRouting(learner.most_rounds, layouts, drops)
 
 

@@ -32,6 +32,7 @@ class TaskCost:
             permuted copy.
         largest_batch_bytes: what an analyzer keeps until it is read.
         messages: ciphertexts of all reports together.
+        layers: how many layers each has for the hops of a cascade; 0 for one shuffler.
     """
 
     report_messages_max: int
@@ -41,6 +42,7 @@ class TaskCost:
     shuffler_bytes_max: int
     largest_batch_bytes: int
     messages: int
+    layers: int = 0
 
     @classmethod
     def of(cls, routing: Routing) -> Self:
@@ -51,16 +53,17 @@ class TaskCost:
         >>> cost.report_bytes_max, cost.upload_bytes, cost.messages
         (231, 23100, 300)
         """
-        messages = _all_messages(routing)
+        messages, length = _all_messages(routing), routing.ciphertext_bytes
         largest = [max(map(routing.batch_bytes, sizes), default=0) for sizes in routing.sizes_by_level]
         return cls(
-            report_messages_max=routing.longest_report_bytes // CIPHERTEXT_BYTES,
+            report_messages_max=routing.longest_report_messages,
             report_bytes_max=routing.longest_report_bytes,
-            report_bytes_mean=messages * CIPHERTEXT_BYTES / routing.users,
-            upload_bytes=messages * CIPHERTEXT_BYTES,
+            report_bytes_mean=messages * length / routing.users,
+            upload_bytes=messages * length,
             shuffler_bytes_max=sum(largest) + max(largest, default=0),
-            largest_batch_bytes=max(largest, default=0),
+            largest_batch_bytes=max(largest, default=0) // length * CIPHERTEXT_BYTES,
             messages=messages,
+            layers=routing.layers,
         )
 
     @classmethod
@@ -83,10 +86,11 @@ class TaskCost:
             report_messages_max=max(cost.report_messages_max for cost in each),
             report_bytes_max=max(cost.report_bytes_max for cost in each),
             report_bytes_mean=max(cost.report_bytes_mean for cost in each),
-            upload_bytes=messages * CIPHERTEXT_BYTES,
+            upload_bytes=messages * max(routing.ciphertext_bytes for routing in routings),
             shuffler_bytes_max=max(cost.shuffler_bytes_max for cost in each),
             largest_batch_bytes=max(cost.largest_batch_bytes for cost in each),
             messages=messages,
+            layers=max(cost.layers for cost in each),
         )
 
     def document(self) -> dict[str, Any]:
@@ -108,10 +112,11 @@ class MeasuredCost:
 
     Attributes:
         seal_seconds: a device's, for one message.
-        open_seconds: the analyzer's, for one message.
+        open_seconds: the analyzer's, or a hop's, for one message.
         device_seconds_a_report: for the longest report.
         device_seconds: of all devices together.
         analyzer_seconds: for all messages.
+        hop_seconds: of each hop of a cascade, for all messages; 0 for one shuffler, which takes no layer off.
     """
 
     seal_seconds: float
@@ -119,17 +124,21 @@ class MeasuredCost:
     device_seconds_a_report: float
     device_seconds: float
     analyzer_seconds: float
+    hop_seconds: float = 0.0
 
     @classmethod
     def of(cls, cost: TaskCost) -> Self:
         """What the messages of a task take, after some were sealed and opened with a key that is thrown away."""
         seal, opened = _seconds_a_message()
+        # A message is sealed for the analyzer and once more for every hop.
+        sealed = seal * (1 + cost.layers)
         return cls(
             seal_seconds=seal,
             open_seconds=opened,
-            device_seconds_a_report=seal * cost.report_messages_max,
-            device_seconds=seal * cost.messages,
+            device_seconds_a_report=sealed * cost.report_messages_max,
+            device_seconds=sealed * cost.messages,
             analyzer_seconds=opened * cost.messages,
+            hop_seconds=opened * cost.messages if cost.layers else 0.0,
         )
 
     def document(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Encryption to the analyzer: HPKE (RFC 9180), X25519-HKDF-SHA256 and AES-128-GCM, one encapsulation a message.
+"""Encryption to the analyzer and to hops: HPKE (RFC 9180), X25519-HKDF-SHA256 and AES-128-GCM, one for every message.
 
 The task, the hop, the level and the batch are bound into every ciphertext: one that is replayed into another
 batch does not open. One encapsulation for several messages would link them, so each message has its own.
@@ -15,14 +15,14 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 from cryptography.hazmat.primitives.hpke import AEAD, KDF, KEM, Suite
 
 from shuffledp.errors import DataError
-from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES, VERSION
+from shuffledp.service.wire import CIPHERTEXT_BYTES, OVERHEAD_BYTES, VERSION
 
 _SUITE = Suite(KEM.X25519, KDF.HKDF_SHA256, AEAD.AES_128_GCM)
 SUITE_NAME = "X25519-HKDF-SHA256/AES-128-GCM"
 
 
 def binding(task_id: str, batch_id: str, hop: int = 0) -> bytes:
-    """The HPKE info of a batch's messages: version, task, hop, level and batch."""
+    """The HPKE info of a batch's messages: version, task, hop, level and batch; hop 0 is the analyzer."""
     return f"shuffledp v{VERSION} task {task_id} hop {hop} batch {batch_id}".encode()
 
 
@@ -138,14 +138,23 @@ class SigningKey(Key):
         return Ed25519PrivateKey.from_private_bytes(self.raw).sign(message)
 
 
-def open_all(private_raw: bytes, ciphertexts: list[bytes], info: bytes) -> list[bytes | None]:
-    """Each ciphertext's message, or None; takes raw bytes, so that worker processes can be handed the work."""
+def open_all(
+    private_raw: bytes, ciphertexts: list[bytes], info: bytes, length: int = CIPHERTEXT_BYTES
+) -> list[bytes | None]:
+    """Each ciphertext's message, or None; takes raw bytes, so that worker processes can be handed the work.
+
+    Args:
+        private_raw: the key.
+        ciphertexts: what was sealed for it.
+        info: what they are bound to.
+        length: how long each must be; what is inside is shorter by the overhead of one layer.
+    """
     key = X25519PrivateKey.from_private_bytes(private_raw)
     opened: list[bytes | None] = []
     for ciphertext in ciphertexts:
         try:
-            message = _SUITE.decrypt(ciphertext, key, info) if len(ciphertext) == CIPHERTEXT_BYTES else b""
+            message = _SUITE.decrypt(ciphertext, key, info) if len(ciphertext) == length else b""
         except (InvalidTag, ValueError):
             message = b""
-        opened.append(message if len(message) == MESSAGE_BYTES else None)
+        opened.append(message if len(message) == length - OVERHEAD_BYTES else None)
     return opened

@@ -100,6 +100,14 @@ def whole_query(request: Request, query: Query) -> int:
     return int(given)
 
 
+def whole_in_path(request: Request, name: str) -> int:
+    """A whole number from the path."""
+    given = request.path_params[name]
+    if not (given.isascii() and given.isdecimal()) or len(given) > 15:
+        raise RefusedError(BAD_REQUEST, f"{name} must be a whole number: see /openapi.json.")
+    return int(given)
+
+
 def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics, limits: Limits) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
     route = operation.route

@@ -1,4 +1,4 @@
-"""A folder of keys: the analyzer's key pair, and a token for each role. Made once, whole or not at all.
+"""A folder of keys: the analyzer's key pair, or a hop's, and a token for each role. Made once, whole or not at all.
 
     analyzer.key   the private key: the analyzer's machine only
     analyzer.pub   the public key: goes into every task and campaign
@@ -8,6 +8,11 @@
     <role>.token   one role's secret by itself: whoever has the role
 
 No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
+
+Every hop of a cascade has a folder of its own, made by whoever runs that hop, with tokens of its own:
+
+    hop.key        the private key of its layer: this hop's machine only
+    hop.pub        the public key: goes into every task and campaign of the cascade
 """
 
 import contextlib
@@ -24,11 +29,15 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
-from shuffledp.service.tokens import ROLES, Tokens
+from shuffledp.service.tokens import OPEN, ROLES, Tokens
 
 VERSION = 1
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
+HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
+HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
+"""The roles that a hop has tokens for: nobody opens its batches for it."""
+_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC)
 
 _MAKE = "make keys with `shuffledp keys FOLDER`"
 
@@ -39,7 +48,7 @@ def token_name(role: str) -> str:
 
 
 def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
-    """New keys in a new folder that only its owner can look into; one that holds anything is refused.
+    """An analyzer's keys in a new folder that only its owner can look into; one that holds anything is refused.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -47,6 +56,44 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     ...     load_private_key(Path(place) / "keys").public == public == load_public_key(Path(place) / "keys")
     True
     """
+    private, signing = PrivateKey.generate(), SigningKey.generate()
+    _make(
+        folder,
+        {
+            PRIVATE: _json({"version": VERSION, "private_key": private.text}),
+            PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
+            SIGNING: _json({"version": VERSION, "signing_private_key": signing.text}),
+            VERIFYING: _json({"version": VERSION, "signing_key": signing.public.text}),
+        },
+        bits,
+    )
+    return private.public
+
+
+def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+    """The keys of one hop of a cascade in a new folder, as `make_keys` makes an analyzer's.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     public = make_hop_keys(Path(place) / "hop", bits=RandomBits.secure())
+    ...     load_hop_key(Path(place) / "hop").public == public == load_hop_public_key(Path(place) / "hop" / "hop.pub")
+    True
+    """
+    private = PrivateKey.generate()
+    _make(
+        folder,
+        {
+            HOP_PRIVATE: _json({"version": VERSION, "private_key": private.text}),
+            HOP_PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
+        },
+        bits,
+        HOP_ROLES,
+    )
+    return private.public
+
+
+def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
+    """Files of keys, and tokens for these roles, in a new folder: all or none."""
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
     target = Path(os.path.realpath(folder))
@@ -55,12 +102,10 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         raise ParameterError("folder", str(folder), problem, f"create {target.parent} or name another")
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise _not_new(folder)
-    private, signing, tokens = PrivateKey.generate(), SigningKey.generate(), Tokens.generate(bits=bits)
+    drawn = Tokens.generate(bits=bits).secrets
+    tokens = Tokens({role: drawn[role] for role in roles})
     contents = {
-        PRIVATE: _json({"version": VERSION, "private_key": private.text}),
-        PUBLIC: _json({"version": VERSION, "public_key": private.public.text}),
-        SIGNING: _json({"version": VERSION, "signing_private_key": signing.text}),
-        VERIFYING: _json({"version": VERSION, "signing_key": signing.public.text}),
+        **keys,
         TOKENS: _json({"version": VERSION, **tokens.secrets}),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
@@ -69,8 +114,8 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     try:
         part.mkdir(mode=0o700)
         for name, text in contents.items():
-            _write(part / name, text, 0o644 if name in (PUBLIC, VERIFYING) else 0o600)
-        settle_name(part / PRIVATE)
+            _write(part / name, text, 0o644 if name in _PUBLIC_FILES else 0o600)
+        settle_name(part / TOKENS)
         part.replace(target)
     except OSError as refused:
         if refused.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -81,7 +126,6 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     finally:
         shutil.rmtree(part, ignore_errors=True)
     settle_name(target)
-    return private.public
 
 
 def _not_new(folder: Path) -> ParameterError:
@@ -111,6 +155,21 @@ def load_private_key(path: Path) -> PrivateKey:
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
     return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+
+
+def is_hops(folder: Path) -> bool:
+    """Whether a folder is a hop's, and not an analyzer's."""
+    return (folder / HOP_PUBLIC).exists()
+
+
+def load_hop_key(path: Path) -> PrivateKey:
+    """A hop's key from its folder or file; refused if anybody but its owner may read it."""
+    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
+
+
+def load_hop_public_key(path: Path) -> PublicKey:
+    """The key of a hop's layer, from its folder or file."""
+    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -168,7 +227,7 @@ def check_private(file: Path, parameter: str) -> None:
 def _file(path: Path, name: str) -> Path:
     """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
     file = path / name if path.is_dir() else path
-    if name not in (PUBLIC, VERIFYING):
+    if name not in _PUBLIC_FILES:
         check_private(file, "keys")
     return file
 

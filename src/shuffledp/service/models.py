@@ -7,7 +7,7 @@ now. It is public: any cache may keep it, and whoever has the campaign's documen
 import base64
 import binascii
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from shuffledp.errors import DataError
@@ -201,4 +201,4 @@ def round_of_model(campaign: Campaign, model: Model) -> RoundTask | None:
     task = campaign.round_task(place.number, place.seating)
     if task is None:
         raise DataError("model.round", place.number, "must be one of the campaign's", _FETCH)
-    return RoundTask(task.id, task.plan, task.routing, task.public_key, (place.first_slot, place.end_slot))
+    return replace(task, slots=(place.first_slot, place.end_slot))

@@ -24,6 +24,8 @@ ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}
 _PATH_PARAMETERS = {
     "task_id": ("SHA-256 of the task's document.", None),
     "campaign_id": ("SHA-256 of the campaign's document.", None),
+    "piece": ("The piece's number, from 0.", "^[0-9]+$"),
+    "lease": ("The lease's id, 16 random bytes in hexadecimal.", "^[0-9a-f]{32}$"),
     "number": ("The model's number, from 0.", "^[0-9]+$"),
     "report_id": ("16 random bytes in hexadecimal, drawn by the client; the same in every retry.", "^[0-9a-f]{32}$"),
     "batch_id": ("Level, first slot and end slot, as in 2.0.15.", r"^[0-9]+\.[0-9]+\.[0-9]+$"),

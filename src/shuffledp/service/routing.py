@@ -1,9 +1,7 @@
-"""All that a shuffler may know of a task: batch sizes in their order, messages a report, a ciphertext's length."""
+"""All that a shuffler may know of a task: batch sizes, messages a report, a ciphertext's length where it stands."""
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any, Self
@@ -14,7 +12,8 @@ from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_sch
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.layout import BatchLayout
 from shuffledp.schedules.windows import window_schedule
-from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, VERSION, is_id
+from shuffledp.service.hops import CASCADE_VERSION, MOST_HOPS
+from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, OVERHEAD_BYTES, VERSION, is_id
 
 # A schedule's table of slots is held in memory.
 _MOST_SLOTS = 1 << 24
@@ -46,6 +45,8 @@ _OF_BATCH = fields(SeatInBatch)
 _SHAPE = ("users", "budget", "shufflers", "slot_users", "every_slot")
 # What documents of earlier tasks do not say, as it is false there.
 _LATER = ("counts_everybody", "windows")
+# What only the documents of a cascade say.
+_CASCADE = ("layers", "hop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,12 @@ class Slot:
 class Routing(BatchLayout):
     """Who goes into which batch: position t of the task's users, one batch a level.
 
-    A one-round task is the schedule with one batch. The fields are those of the plan's layout.
+    A one-round task is the schedule with one batch. The fields are those of the plan's layout, and two more.
+
+    Attributes:
+        layers: how many layers for hops of a cascade a message has when it comes to whoever reads this; 0 where one
+            shuffler mixes and takes nothing off.
+        hop: which hop of the cascade reads this, from 1.
 
     >>> messages = {10: 3, 20: 2, 30: 2}
     >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
@@ -109,19 +115,26 @@ class Routing(BatchLayout):
     [(1, '1.1.2', 10, 2), (2, '2.0.3', 30, 12)]
     >>> routing.report_bytes(12) == (3 + 2) * 77
     True
+    >>> cascade = replace(routing, layers=3)
+    >>> [(cascade.at_hop(number).ciphertext_bytes, cascade.at_hop(number).left_bytes) for number in (1, 2, 3)]
+    [(221, 173), (173, 125), (125, 77)]
     """
 
+    layers: int = 0
+    hop: int = 1
+
     @classmethod
-    def of(cls, layout: BatchLayout) -> Self:
+    def of(cls, layout: BatchLayout, layers: int = 0) -> Self:
         """The routing of a plan's batches.
 
         Args:
             layout: `plan.layout`.
+            layers: how many hops a cascade has; 0 for one shuffler.
 
         Raises:
             ParameterError: a batch is too large to travel.
         """
-        return cls(**vars(layout))
+        return cls(**vars(layout), layers=layers)
 
     def is_of(self, layout: BatchLayout) -> bool:
         """Whether this is the routing of a plan's batches.
@@ -132,11 +145,14 @@ class Routing(BatchLayout):
         return all(getattr(self, name) == value for name, value in vars(layout).items())
 
     def __post_init__(self) -> None:
+        if not (_is_whole(self.layers, 0) and _is_whole(self.hop, 1) and self.layers + self.hop - 1 <= MOST_HOPS):
+            found, problem = f"{self.layers} layers at hop {self.hop}", f"must be of at most {MOST_HOPS} hops"
+            raise DataError("routing.layers", found, problem, "create the task again")
         if not isinstance(self.windows, bool):
             raise DataError("routing.windows", self.windows, "must be true or false", "create the task again")
         for name in ("users", "budget", "shufflers", "slot_users"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            if not _is_whole(value, 1):
                 raise DataError(f"routing.{name}", value, "must be a whole number >= 1", "create the task again")
         most = self.budget if self.windows else slots(self.budget, self.shufflers)
         if self.shufflers > 64 or most > _MOST_SLOTS:
@@ -159,7 +175,7 @@ class Routing(BatchLayout):
             raise DataError(
                 "routing.messages", sorted(self.messages), f"must be for {sorted(sizes)}", "create it again"
             )
-        largest = max(size * count for size, count in self.messages.items()) * CIPHERTEXT_BYTES
+        largest = max(size * count for size, count in self.messages.items()) * self.ciphertext_bytes
         if largest > LARGEST_BATCH_BYTES:
             raise ParameterError(
                 "users",
@@ -167,6 +183,35 @@ class Routing(BatchLayout):
                 f"make a batch of {largest >> 20} MB, more than {LARGEST_BATCH_BYTES >> 20}",
                 "plan for fewer users, more shufflers, or a method with fewer messages",
             )
+
+    @property
+    def hops(self) -> int:
+        """How many shufflers a message passes, one after another."""
+        return max(1, self.layers + self.hop - 1)
+
+    @property
+    def ciphertext_bytes(self) -> int:
+        """How long every message is when it comes here."""
+        return CIPHERTEXT_BYTES + self.layers * OVERHEAD_BYTES
+
+    @property
+    def left_bytes(self) -> int:
+        """How long every message is when it leaves: a hop of a cascade has taken its layer off."""
+        return self.ciphertext_bytes - (OVERHEAD_BYTES if self.layers else 0)
+
+    def at_hop(self, number: int) -> Self:
+        """What the hop of this number may know: the same batches, with messages of the length that they have there.
+
+        Args:
+            number: from 1; one shuffler alone is hop 1.
+
+        Raises:
+            ParameterError: the task has no such hop.
+        """
+        if not 1 <= number <= self.hops:
+            problem = f"must be one of the task's hops, 1 to {self.hops}" if self.layers else "must be 1 in this task"
+            raise ParameterError("hop", number, problem, "serve it at the shuffler that its file names")
+        return self if number == self.hop else replace(self, layers=self.hops - number + 1, hop=number)
 
     @property
     def _whole_slot_users(self) -> int:
@@ -199,7 +244,7 @@ class Routing(BatchLayout):
         for level, first, end in self._joined(number):
             size, seat = self.schedule.batch_users(first, end), self.schedule.batch_users(first, number)
             batches.append(SeatInBatch(level, batch_id(level, first, end), size, seat, self.messages[size]))
-        ends = list(accumulate((batch.messages * CIPHERTEXT_BYTES for batch in batches), initial=0))
+        ends = list(accumulate((batch.messages * self.ciphertext_bytes for batch in batches), initial=0))
         columns = tuple(zip(batches, ends[:-1], ends[1:], strict=True))
         return Slot(tuple(batches), columns, ends[-1])
 
@@ -245,10 +290,19 @@ class Routing(BatchLayout):
     @cached_property
     def longest_report_bytes(self) -> int:
         """No report is longer."""
-        return sum(max(self.messages[size] for size in sizes) for sizes in self.sizes_by_level) * CIPHERTEXT_BYTES
+        return self.longest_report_messages * self.ciphertext_bytes
+
+    @cached_property
+    def longest_report_messages(self) -> int:
+        """No report has more messages."""
+        return sum(max(self.messages[size] for size in sizes) for sizes in self.sizes_by_level)
 
     def batch_bytes(self, size: int) -> int:
-        """How long a full batch of this size is."""
+        """How long a full batch of this size is when it is here."""
+        return size * self.messages[size] * self.ciphertext_bytes
+
+    def opened_bytes(self, size: int) -> int:
+        """How long a full batch of this size is when the analyzer gets it, whatever layers it had before."""
         return size * self.messages[size] * CIPHERTEXT_BYTES
 
     def find(self, name: str) -> tuple[int, int, int] | None:
@@ -269,103 +323,38 @@ class Routing(BatchLayout):
         shape = {name: getattr(self, name) for name in _SHAPE}
         shape |= {name: True for name in _LATER if getattr(self, name)}
         messages = {str(size): count for size, count in sorted(self.messages.items())}
-        return {"version": VERSION, **shape, "messages": messages, "ciphertext_bytes": CIPHERTEXT_BYTES}
+        shape |= {name: getattr(self, name) for name in _CASCADE if self.layers}
+        version = CASCADE_VERSION if self.layers else VERSION
+        return {"version": version, **shape, "messages": messages, "ciphertext_bytes": self.ciphertext_bytes}
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
         """The routing that a JSON document describes."""
         again = "create the task again with this version"
-        if not isinstance(document, Mapping) or document.get("version") != VERSION:
-            version = document.get("version") if isinstance(document, Mapping) else None
-            raise DataError("routing.version", version, f"must be {VERSION}", again)
-        if document.get("ciphertext_bytes") != CIPHERTEXT_BYTES:
-            problem = f"must be {CIPHERTEXT_BYTES}"
+        version = document.get("version") if isinstance(document, Mapping) else None
+        if version not in (VERSION, CASCADE_VERSION) or isinstance(version, bool):
+            raise DataError("routing.version", version, f"must be {VERSION}, or {CASCADE_VERSION} in a cascade", again)
+        place = {name: document.get(name) for name in _CASCADE if version == CASCADE_VERSION}
+        length = CIPHERTEXT_BYTES
+        if place:
+            if not _is_whole(place["layers"], 1):
+                raise DataError("routing.layers", place["layers"], "must be a whole number >= 1", again)
+            length += place["layers"] * OVERHEAD_BYTES
+        if document.get("ciphertext_bytes") != length:
+            problem = f"must be {length}"
             raise DataError("routing.ciphertext_bytes", document.get("ciphertext_bytes"), problem, again)
         try:
             messages = {int(size): count for size, count in document["messages"].items()}
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
             later = {name: document.get(name, False) for name in _LATER}
-            return cls(**{name: document[name] for name in _SHAPE}, messages=messages, **later)
+            return cls(**{name: document[name] for name in _SHAPE}, messages=messages, **later, **place)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
 
 
-@dataclass(frozen=True)
-class RoundsRouting:
-    """Who goes into which batch, where a campaign has several rounds: each is routed like a task of its own.
-
-    A round's id is that of the campaign, its number and which of the layouts it has: whoever was shown the newest model
-    can say it, and no server has to be told of a new round.
-
-    Attributes:
-        rounds: no round has this number, or a larger one.
-        layouts: the routings that rounds may have.
-        drops: whether a round that does not fill is dropped when a later one is full.
-
-    >>> layout = Routing(users=5, budget=1, shufflers=1, slot_users=5, every_slot=False, messages={5: 2})
-    >>> routing = RoundsRouting(3, (layout,))
-    >>> name = round_id("ab", 2, 0)
-    >>> split_round(name), routing.of_round(2, 0).users, routing.of_round(3, 0)
-    (('ab', 2, 0), 5, None)
-    """
-
-    rounds: int
-    layouts: tuple[Routing, ...]
-    drops: bool = False
-
-    def of_round(self, number: int, layout: int) -> Routing | None:
-        """The routing of a round; None where there is none."""
-        return self.layouts[layout] if number < self.rounds and layout < len(self.layouts) else None
-
-    def document(self) -> dict[str, Any]:
-        """The routing as JSON."""
-        layouts = [each.document() for each in self.layouts]
-        return {"version": VERSION, "rounds": self.rounds, "layouts": layouts, "drops": self.drops}
-
-    @classmethod
-    def from_document(cls, document: Any) -> Self:
-        """The routing that a JSON document describes."""
-        again = "create the campaign again with this version"
-        layouts = document.get("layouts") if isinstance(document, Mapping) else None
-        if not isinstance(layouts, list) or not layouts or document.get("version") != VERSION:
-            raise DataError("routing.layouts", type(layouts).__name__, "must be a list of routings", again)
-        rounds = document.get("rounds")
-        if type(rounds) is not int or not 1 <= rounds < 10**15:
-            raise DataError("routing.rounds", rounds, "must be a whole number >= 1", again)
-        if not isinstance(document.get("drops"), bool):
-            raise DataError("routing.drops", document.get("drops"), "must be true or false", again)
-        return cls(rounds, tuple(map(Routing.from_document, layouts)), document["drops"])
-
-
-def round_id(campaign_id: str, number: int, layout: int) -> str:
-    """The id under which a round of a campaign is served."""
-    return f"{campaign_id}.{number}.{layout}"
-
-
-def split_round(task_id: str) -> tuple[str, int, int] | None:
-    """The campaign, the number and the layout that a round's id says; None where it is no such id."""
-    parts = task_id.split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 16 for part in parts[1:]):
-        return None
-    campaign, number, layout = parts[0], int(parts[1]), int(parts[2])
-    return (campaign, number, layout) if round_id(campaign, number, layout) == task_id else None
-
-
-def routing_from(document: Any) -> Routing | RoundsRouting:
-    """The routing of a task or of a campaign that a JSON document describes."""
-    is_rounds = isinstance(document, Mapping) and "layouts" in document
-    return RoundsRouting.from_document(document) if is_rounds else Routing.from_document(document)
-
-
-def routing_of_task(text: str) -> tuple[str, Routing | RoundsRouting]:
-    """A task's or a campaign's id and its routing: all that a shuffler reads of its text."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise DataError("task", "no JSON", "must be a JSON document", "send the task's file unchanged") from None
-    part = document.get("routing") if isinstance(document, Mapping) else None
-    return hashlib.sha256(text.encode()).hexdigest(), routing_from(part)
+def _is_whole(value: Any, least: int) -> bool:
+    return type(value) is int and value >= least
 
 
 def batch_id(level: int, first: int, end: int) -> str:

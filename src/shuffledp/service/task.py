@@ -6,7 +6,7 @@ cannot work on different documents without noticing.
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +19,7 @@ from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
+from shuffledp.service.hops import CASCADE_VERSION, ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 
@@ -41,7 +42,15 @@ class Task:
     text: str
 
     @classmethod
-    def create(cls, plan: Plan, key: PublicKey, *, bits: RandomBits, allow_unbounded: bool = False) -> Self:
+    def create(
+        cls,
+        plan: Plan,
+        key: PublicKey,
+        *,
+        bits: RandomBits,
+        allow_unbounded: bool = False,
+        hops: Sequence[PublicKey] = ONE_SHUFFLER,
+    ) -> Self:
         """A new task for a plan.
 
         Args:
@@ -49,12 +58,14 @@ class Task:
             key: the analyzer's, which clients encrypt to.
             bits: where the task's nonce comes from: two tasks of one plan have two ids.
             allow_unbounded: take a plan with warnings, such as that one client that lies can void a batch.
+            hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
 
         Returns:
             The task, with the plan's warnings in its document.
 
         Raises:
-            ParameterError: the plan can be spoiled and that was not allowed, or a batch of it is too large to travel.
+            ParameterError: the plan can be spoiled and that was not allowed, a batch of it is too large to travel, or
+                the hops are too few, too many or not all different.
         """
         if plan.can_be_spoiled and not allow_unbounded:
             other = live_method(plan)
@@ -62,7 +73,9 @@ class Task:
                 f"choose {other}, what plan --live takes" if other else f"no method of {plan.protocol} does better"
             )
             raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
-        return cls(_text(plan, Routing.of(plan.layout), key, new_id(bits=bits), plan.document()))
+        checked = check_hops(hops, key)
+        routing = Routing.of(plan.layout, len(checked))
+        return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document()))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -76,10 +89,11 @@ class Task:
         """
         task = cls(text)
         # Reading is checking: each of these refuses what does not fit.
-        if not task.routing.is_of(task.plan.layout):
+        if not task.routing.is_of(task.plan.layout) or task.routing.layers != len(task.hops) or task.routing.hop != 1:
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
+        check_hops(task.hops, task.public_key)
         written, nonce = task.document["plan"], task.document.get("nonce")
-        if not is_id(nonce) or text != _text(task.plan, task.routing, task.public_key, nonce, written):
+        if not is_id(nonce) or text != _text(task.plan, task.routing, task.public_key, task.hops, nonce, written):
             raise DataError("task", "other fields", "must be what was created, warnings and all", "create it again")
         return task
 
@@ -118,8 +132,9 @@ class Task:
                 "task.version", kind, "must be there in a task's file", "create it with `shuffledp task create`"
             )
         version = document.get("version") if isinstance(document, dict) else None
-        if version != VERSION or document.get("suite") != SUITE_NAME:
-            raise DataError("task.version", version, f"must be {VERSION}, with {SUITE_NAME}", again)
+        known = CASCADE_VERSION if isinstance(document, dict) and "hops" in document else VERSION
+        if version != known or document.get("suite") != SUITE_NAME:
+            raise DataError("task.version", version, f"must be {known}, with {SUITE_NAME}", again)
         if canonical(document) != self.text:
             raise DataError("task", "another spelling", "must be the text that was created", "copy the file unchanged")
         return dict(document)
@@ -143,6 +158,11 @@ class Task:
     def public_key(self) -> PublicKey:
         """What clients encrypt to."""
         return PublicKey.from_text(str(self.document.get("public_key")))
+
+    @cached_property
+    def hops(self) -> tuple[PublicKey, ...]:
+        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
+        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
 
     @property
     def categories(self) -> Categories | None:
@@ -173,6 +193,7 @@ class RoundTask:
         plan: what its people report by.
         routing: which batches there are.
         public_key: what its people encrypt to.
+        hops: the keys of a cascade's shufflers, first hop first; none where there is one shuffler.
         slots: the first slot whose people may answer by a model, and the one after the last; None for all.
     """
 
@@ -180,6 +201,7 @@ class RoundTask:
     plan: Plan
     routing: Routing
     public_key: PublicKey
+    hops: tuple[PublicKey, ...] = ONE_SHUFFLER
     slots: tuple[int, int] | None = None
 
     @property
@@ -201,16 +223,17 @@ def canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _text(plan: Plan, routing: Routing, key: PublicKey, nonce: Any, written: Any) -> str:
+def _text(plan: Plan, routing: Routing, key: PublicKey, hops: tuple[PublicKey, ...], nonce: Any, written: Any) -> str:
     """The one text of a task; the plan's document is the one that was written."""
     return canonical(
         {
-            "version": VERSION,
+            "version": version_with(hops, VERSION),
             "nonce": nonce,
             "suite": SUITE_NAME,
             "public_key": key.text,
             "routing": routing.document(),
             "plan": written,
             "warnings": plan.warnings,
+            **({"hops": hops_document(hops)} if hops else {}),
         }
     )

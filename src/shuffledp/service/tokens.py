@@ -9,14 +9,16 @@ from shuffledp.errors import DataError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import NO_TOKEN, WRONG_ROLE, RefusedError
 
-ENROL, HOP, READ, ADMIN = "enrol", "hop", "read", "admin"
-ROLES = (ENROL, HOP, READ, ADMIN)
+ENROL, HOP, READ, ADMIN, OPEN = "enrol", "hop", "read", "admin", "open"
+# Folders from before there were openers elsewhere have none for open.
+ROLES = (ENROL, HOP, READ, ADMIN, OPEN)
 _BYTES = 32
 
 
 @dataclass(frozen=True, repr=False)
 class Tokens:
-    """One secret a role: enrol for clients, hop between servers, read for estimates, admin for new tasks.
+    """One secret a role: enrol for clients, hop between servers, read for estimates, admin for new tasks, open
+    for whoever opens pieces of batches elsewhere.
 
     >>> tokens = Tokens.generate(bits=RandomBits.seeded(1))
     >>> tokens.check("Bearer " + tokens.secrets["read"], READ)

@@ -29,8 +29,9 @@ MESSAGE_BYTES = _MESSAGE.itemsize
 OVERHEAD_BYTES = 48
 CIPHERTEXT_BYTES = MESSAGE_BYTES + OVERHEAD_BYTES
 MOST_REPORTS_AN_UPLOAD = 1000
-# A batch travels and is opened in one piece.
-LARGEST_BATCH_BYTES = 256 << 20
+# Larger ones than some megabytes are permuted, sent and opened piece by piece (see `delivery`). Up to here that is
+# tried: ids of 56 million messages are looked through for copies in about fifteen passes.
+LARGEST_BATCH_BYTES = 4 << 30
 
 _ID = re.compile(f"[0-9a-f]{{{2 * ID_BYTES}}}")
 _FRAME = struct.Struct(f">{ID_BYTES}s{ID_BYTES}sI")
@@ -92,13 +93,25 @@ class Unpacked:
 
 def unpack_messages(plain: bytes) -> Unpacked:
     """Messages end to end, in any order."""
+    return unpack_piece(plain)[0]
+
+
+def unpack_piece(plain: bytes, without: bytes = b"") -> tuple[Unpacked, bytes]:
+    """Messages end to end, in any order, of a piece of a batch; and the ids of those that are no copies, end to end.
+
+    Args:
+        plain: the messages.
+        without: ids of messages that are copies, as other pieces have the originals.
+    """
     rows = np.frombuffer(plain, dtype=_MESSAGE)
     # A copy has its original's id: the first of each id stays.
     _, first = np.unique(rows["id"], return_index=True)
     kept = rows[np.sort(first)]
+    if without:
+        kept = kept[~np.isin(kept["id"], np.frombuffer(without, dtype=f"V{ID_BYTES}"))]
     counted, fillers = kept[kept["counts"] == 1], int(np.count_nonzero(kept["counts"] == 0))
     payloads, labels = counted["payload"].astype(np.uint64), counted["label"].astype(np.uint32)
-    return Unpacked(payloads, labels, fillers, len(rows) - len(counted) - fillers)
+    return Unpacked(payloads, labels, fillers, len(rows) - len(counted) - fillers), kept["id"].tobytes()
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,16 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from shuffledp.service.analyzer.leasing import pack_lease
+from shuffledp.service.analyzer.results import LARGEST_RESULT_BYTES, PieceResult
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, Manifest
+from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
-from shuffledp.service.problems import BAD_REQUEST, RefusedError
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import HOP, READ, Tokens
+from shuffledp.service.tokens import HOP, OPEN, READ, Tokens
 from shuffledp.tables.reading import is_installed
 
 _AFTER = Query("after", "Only later times.", 0, 0, 10**12)
@@ -37,7 +39,7 @@ def analyzer_app(server: AnalyzerServer, tokens: Tokens, limits: Limits | None =
 class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     """What an analyzer answers."""
 
-    @operation("GET /v1/tasks/{task_id}", {200: "The task."}, READ)
+    @operation("GET /v1/tasks/{task_id}", {200: "The task."}, OPEN, READ)
     async def show_task(self, request: Request) -> Response:
         """Its document and how far it is."""
         task = self.server.task(request.path_params["task_id"])
@@ -52,6 +54,52 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         body = await read_body(request, 2 * self.server.desk.batch_bytes(task_id, batch_id))
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation(
+        "POST /v1/tasks/{task_id}/batches/{batch_id}/pieces/{piece}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422)
+    )
+    async def take_piece(self, request: Request) -> Response:
+        """A piece of a large batch: whole ciphertexts, a megabyte at most. Repeat it unchanged until it is answered."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        number = whole_in_path(request, "piece")
+        self.server.desk.batch_bytes(task_id, batch_id)
+        body = await read_body(request, LARGEST_PIECE_BYTES)
+        new = await asyncio.to_thread(self.server.take_piece, task_id, batch_id, number, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation("POST /v1/tasks/{task_id}/batches/{batch_id}/manifest", ON_DISK, HOP, takes=JSON, refuses=(409, 422))
+    async def take_manifest(self, request: Request) -> Response:
+        """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
+        new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation(
+        "POST /v1/openings", {200: "A piece, and what to know of it.", 204: "There is none."}, OPEN, gives=(BINARY,)
+    )
+    async def lease_piece(self, request: Request) -> Response:
+        """A piece of a large batch to open, for a while: a header, ids of copies, ciphertexts."""
+        taken = await asyncio.to_thread(self.server.work.take)
+        if taken is None:
+            return Response(status_code=204)
+        lease, body = taken
+        return Response(pack_lease(lease, self.server.work.openings.seconds, body), media_type=BINARY)
+
+    @operation("POST /v1/openings/{lease}", {200: "It is counted."}, OPEN, takes=BINARY, refuses=(409,))
+    async def count_piece(self, request: Request) -> Response:
+        """What was found in a leased piece: a tally, and the ids of its messages."""
+        lease = request.path_params["lease"]
+        self.server.work.openings.held(lease)
+        result = PieceResult.from_bytes(await read_body(request, LARGEST_RESULT_BYTES))
+        await asyncio.to_thread(self.server.work.count, lease, result)
+        return JSONResponse({"counted": True})
+
+    @operation("DELETE /v1/openings/{lease}", {200: "Somebody else may have it."}, OPEN)
+    async def give_piece_back(self, request: Request) -> Response:
+        """A leased piece will not be opened by its holder."""
+        given_back = await asyncio.to_thread(self.server.work.openings.give_back, request.path_params["lease"])
+        return JSONResponse({"given_back": given_back})
 
     @operation("GET /v1/tasks/{task_id}/estimate", {200: "The estimate, null before the first release."}, READ)
     async def show_estimate(self, request: Request) -> Response:
@@ -77,7 +125,7 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
             return Response(await asyncio.to_thread(_as_arrow, releases), media_type=ARROW)
         return JSONResponse({"task_id": task.id, "releases": releases})
 
-    @operation("GET /v1/campaigns/{campaign_id}", {200: "The campaign."}, READ)
+    @operation("GET /v1/campaigns/{campaign_id}", {200: "The campaign."}, OPEN, READ)
     async def show_campaign(self, request: Request) -> Response:
         """Its document, how far it is, and its newest model."""
         campaign = self.server.campaign(request.path_params["campaign_id"])
@@ -101,10 +149,8 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     )
     async def show_model(self, request: Request) -> Response:
         """The model of a number: public, and the same for ever."""
-        asked = request.path_params["number"]
-        if not (asked.isascii() and asked.isdecimal()) or len(asked) > 15:
-            raise RefusedError(BAD_REQUEST, "a model's number is a whole number: the newest is at models/newest.")
-        model = await asyncio.to_thread(self.server.model, request.path_params["campaign_id"], int(asked))
+        number = whole_in_path(request, "number")
+        model = await asyncio.to_thread(self.server.model, request.path_params["campaign_id"], number)
         return JSONResponse(model.document(), headers={"Cache-Control": "public, max-age=31536000, immutable"})
 
     @operation("GET /v1/campaigns/{campaign_id}/models", {200: "Models, oldest first."}, query=(_AFTER_MODEL, _LIMIT))

@@ -9,22 +9,26 @@ every move of its learner publishes the next model, in the same step.
 import hashlib
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from shuffledp.errors import BatchError
 from shuffledp.estimates import Estimate, VectorEstimate, answer_document
-from shuffledp.messages import Batch
 from shuffledp.protocols.learner import Cohort, Learner, OpenBatch, Round
+from shuffledp.protocols.tallies import Tally
+from shuffledp.service.analyzer.results import tally_of
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import SigningKey
+from shuffledp.service.delivery import Manifest, check_manifest, check_same, take_piece
 from shuffledp.service.models import model_of, signed, unchecked_model
-from shuffledp.service.problems import BATCH_DIFFERS, BATCH_UNKNOWN, WRONG_LENGTH, RefusedError
-from shuffledp.service.routing import Routing, round_id, split_round
+from shuffledp.service.problems import BATCH_UNKNOWN, WRONG_LENGTH, RefusedError
+from shuffledp.service.rounds import round_id, split_round
+from shuffledp.service.routing import Routing
 from shuffledp.service.routing import batch_id as id_of
 from shuffledp.service.store.contract import AnalyzerRecords, BatchTotal, Release
 from shuffledp.service.task import RoundTask, Task
-from shuffledp.service.wire import Unpacked
+from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class AnalyzerDesk:
 
     def batch_bytes(self, task_id: str, batch_id: str) -> int:
         """How long a batch of a task must be, or a refusal."""
-        return self.tasks[task_id].routing.batch_bytes(self.batch_size(task_id, batch_id))
+        return self.tasks[task_id].routing.opened_bytes(self.batch_size(task_id, batch_id))
 
     def deliver(self, records: AnalyzerRecords, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch; False if the same bytes were delivered before, or nobody asks for its round any more."""
@@ -67,14 +71,43 @@ class AnalyzerDesk:
         digest = hashlib.sha256(body).hexdigest()
         known = records.digest(task_id, batch_id)
         if known is None:
+            # Pieces of it that came before were its sender's of another version.
+            self._throw_away(records, task_id, batch_id)
             if not self._is_asked_for(records, task_id):
                 # Taken and thrown away: the shuffler deletes it, too.
                 return False
             records.add_batch(task_id, batch_id, digest, body)
             return True
-        if known != digest:
-            raise RefusedError(BATCH_DIFFERS, f"batch {batch_id} was delivered with other bytes: it is kept as it was.")
+        check_same(batch_id, known, digest)
         return False
+
+    def take_piece(self, records: AnalyzerRecords, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
+        """Keep a piece of a batch; False if it was kept before, or the batch was, or nobody asks for its round."""
+        expected = self.batch_bytes(task_id, batch_id)
+        if records.digest(task_id, batch_id) is not None or not self._is_asked_for(records, task_id):
+            # The manifest says whether it is the same batch.
+            return False
+        place = {"expected": expected, "unit": CIPHERTEXT_BYTES}
+        return take_piece(records, task_id, batch_id, number, body, **place)
+
+    def take_manifest(self, records: AnalyzerRecords, task_id: str, batch_id: str, manifest: Manifest) -> bool:
+        """The pieces that have come are the batch; False if it was delivered before, or nobody asks for its round."""
+        expected, known = self.batch_bytes(task_id, batch_id), records.digest(task_id, batch_id)
+        if known is not None:
+            check_same(batch_id, known, manifest.digest)
+            return False
+        if not self._is_asked_for(records, task_id):
+            self._throw_away(records, task_id, batch_id)
+            return False
+        check_manifest(records, task_id, batch_id, manifest, expected=expected)
+        records.receive(task_id, batch_id, manifest.digest)
+        return True
+
+    def _throw_away(self, records: AnalyzerRecords, task_id: str, batch_id: str) -> None:
+        """Pieces that nobody will read."""
+        if records.incoming_bytes(task_id, batch_id):
+            while not records.drop_pieces(task_id, batch_id):
+                pass
 
     def _is_asked_for(self, records: AnalyzerRecords, task_id: str) -> bool:
         """Whether a batch is to be read: not that of a round that was dropped, or that no model ever asked for."""
@@ -91,15 +124,32 @@ class AnalyzerDesk:
         """Add a batch up, once, and publish every estimate, or every model, that this makes known."""
         if records.body(task_id, batch_id) is None:
             return []
-        size, plan = self.batch_size(task_id, batch_id), self.tasks[task_id].plan
-        mechanism, asked = plan.mechanism(size), self._asked(task_id)
-        # Where messages carry no labels, one that has a label is another message than the plan's.
-        labels = messages.labels if plan.is_labelled or messages.labels.any() else None
-        void = False
         try:
-            told, dropped = mechanism.read(mechanism.tally(Batch(messages.payloads, size, labels), messages.malformed))
+            size = self.batch_size(task_id, batch_id)
+            tally = tally_of(self.tasks[task_id].plan, size, messages, size)
         except BatchError:
-            told, dropped, void = asked.learner.stand_in(mechanism), messages.malformed, True
+            tally = None
+        return self._add_total(records, task_id, batch_id, tally, messages.malformed)
+
+    def read_pieces(
+        self, records: AnalyzerRecords, task_id: str, batch_id: str, tally: Tally | None, malformed: int
+    ) -> list[Release]:
+        """Add a batch up, once, that came in pieces: of their tally, None where they are spoiled; and publish."""
+        if records.pieces(task_id, batch_id) is None:
+            return []
+        return self._add_total(records, task_id, batch_id, tally, malformed)
+
+    def _add_total(
+        self, records: AnalyzerRecords, task_id: str, batch_id: str, tally: Tally | None, malformed: int
+    ) -> list[Release]:
+        mechanism = self.tasks[task_id].plan.mechanism(self.batch_size(task_id, batch_id))
+        asked = self._asked(task_id)
+        told, dropped, void = None, malformed, True
+        if tally is not None:
+            with suppress(BatchError):
+                (told, dropped), void = mechanism.read(tally), False
+        if void:
+            told = asked.learner.stand_in(mechanism)
         total = None if told is None else asked.learner.told_document(told)
         records.add_total(task_id, BatchTotal(batch_id, total, dropped, void))
         return self._advance(records, asked)

@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import threading
-from concurrent.futures import CancelledError, ProcessPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from functools import partial
@@ -14,6 +14,10 @@ from shuffledp.service.wire import CIPHERTEXT_BYTES, Unpacked, unpack_messages
 
 class ClosedError(Exception):
     """A batch was not opened whole, as the server is about to stop."""
+
+
+class WorkerLostError(Exception):
+    """A piece was not opened, as a worker process ended."""
 
 
 # Ciphertexts that one process opens at a time: about a tenth of a second.
@@ -96,6 +100,41 @@ class Opener:
             self._pool = self._start()
             parts = self._opened(body, info)
         return messages_of(parts)
+
+    @property
+    def at_once(self) -> int:
+        """So many pieces that no worker waits for the next."""
+        return self._processes + 1
+
+    def start(self, body: bytes, task_id: str, batch_id: str) -> "Future[tuple[bytes, int]]":
+        """Begin with a piece of a batch: a future of its messages end to end, and of how many did not open.
+
+        The future raises `ClosedError` if it was closed before, and `WorkerLostError` if the worker ended.
+
+        Raises:
+            ClosedError: it is closed.
+        """
+        act, opened = partial(_open_here, binding(task_id, batch_id), body), Future[tuple[bytes, int]]()
+        try:
+            try:
+                work = self._pool.submit(act)
+            except BrokenProcessPool:
+                self._pool.shutdown(wait=False, cancel_futures=True)
+                self._pool = self._start()
+                work = self._pool.submit(act)
+        except RuntimeError as ended:
+            raise ClosedError from ended
+        work.add_done_callback(partial(self._tell, opened))
+        return opened
+
+    def _tell(self, opened: "Future[tuple[bytes, int]]", work: "Future[tuple[bytes, int]]") -> None:
+        failed = CancelledError() if work.cancelled() else work.exception()
+        if failed is None:
+            opened.set_result(work.result())
+        elif isinstance(failed, CancelledError | BrokenProcessPool):
+            opened.set_exception(ClosedError() if self._closed else WorkerLostError())
+        else:
+            opened.set_exception(failed)
 
     def _opened(self, body: bytes, info: bytes) -> list[tuple[bytes, int]]:
         step = _AT_A_TIME * CIPHERTEXT_BYTES

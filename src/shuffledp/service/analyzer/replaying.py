@@ -16,8 +16,8 @@ from shuffledp.errors import DataError, ShuffleDPError
 from shuffledp.protocols.learner import Cohort
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.models import Model, checked_model, model_of
+from shuffledp.service.rounds import round_id
 from shuffledp.service.routing import batch_id as id_of
-from shuffledp.service.routing import round_id
 from shuffledp.service.store.contract import AnalyzerRecords, BatchTotal
 from shuffledp.service.wire import SignedText
 

@@ -13,12 +13,14 @@ from shuffledp.errors import ParameterError
 from shuffledp.files import kind_of_document
 from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.opening import ClosedError
+from shuffledp.service.analyzer.piecework import PieceOpening, PieceWork
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.delivery import Manifest
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
-from shuffledp.service.routing import split_round
+from shuffledp.service.rounds import split_round
 from shuffledp.service.server import TaskServer
 from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release, Store
 from shuffledp.service.task import RoundTask, Task
@@ -26,7 +28,7 @@ from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SignedText, Unpacked
 
 
-class Opening(Protocol):
+class Opening(PieceOpening, Protocol):
     """What opens ciphertexts: worker processes, or this one in tests."""
 
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
@@ -68,6 +70,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         for campaign in self.campaigns.values():
             self._check_signing(campaign)
             self._remember_newest(campaign.id)
+        self._chunks = self.metrics.counter("pieces_received", "Pieces of large batches kept.")
+        opened = self.metrics.counter("pieces_opened", "Pieces of large batches counted.")
+        self.work = PieceWork(
+            store, self.tasks.__getitem__, opener, lambda: self._chores.is_stopping, lambda: opened.inc()
+        )
         self.received = self.metrics.counter("batches_received", "Batches kept.")
         self.read_batches = self.metrics.counter("batches_read", "Batches added up.")
         self.messages = self.metrics.counter("messages_opened", "Ciphertexts opened.")
@@ -181,6 +188,20 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
             self._chores.wake()
         return new
 
+    def take_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
+        """Keep a piece of a batch, on disk when this returns; False if it was kept before, or is not needed."""
+        new = self._store.write(lambda records: self.desk.take_piece(records, task_id, batch_id, number, body))
+        self._chunks.inc(new)
+        return new
+
+    def take_manifest(self, task_id: str, batch_id: str, manifest: Manifest) -> bool:
+        """The pieces that have come are the batch; False if it was delivered before."""
+        new = self._store.write(lambda records: self.desk.take_manifest(records, task_id, batch_id, manifest))
+        if new:
+            self.received.inc()
+            self._chores.wake()
+        return new
+
     def progress(self, task_id: str) -> Progress:
         """How far a task has come."""
         return self._store.read(lambda records: records.progress(task_id))
@@ -216,6 +237,8 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
     def read_all(self) -> int:
         """Open and add up every batch that is kept and not read."""
         count = 0
+        for task_id, batch_id in self._store.read(lambda records: records.left_pieces()):
+            self._drop_pieces(task_id, batch_id)
         while unread := self._store.read(lambda records: records.unread(100)):
             for task_id, batch_id in unread:
                 if self._chores.is_stopping:
@@ -233,22 +256,35 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         return count
 
     def _read(self, task_id: str, batch_id: str) -> None:
-        body = self._store.read(lambda records: records.body(task_id, batch_id))
-        if body is None:
-            return
         started = time.perf_counter()
-        messages = self._opener.open(body, task_id, batch_id)
-        seconds = time.perf_counter() - started
-        published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
+        if self._store.read(lambda records: records.pieces(task_id, batch_id)) is None:
+            body = self._store.read(lambda records: records.body(task_id, batch_id))
+            if body is None:
+                return
+            messages = self._opener.open(body, task_id, batch_id)
+            opened, malformed = messages.payloads.size + messages.fillers + messages.malformed, messages.malformed
+            seconds = time.perf_counter() - started
+            published = self._store.write(lambda records: self.desk.read(records, task_id, batch_id, messages))
+        else:
+            folded = self.work.fold(task_id, batch_id, self.desk.batch_size(task_id, batch_id))
+            opened, malformed = folded.messages, folded.malformed
+            seconds = time.perf_counter() - started
+            read = partial(self.desk.read_pieces, tally=folded.tally, malformed=malformed)
+            published = self._store.write(lambda records: read(records, task_id, batch_id))
+            self._drop_pieces(task_id, batch_id)
         campaign_id, _, place = task_id.partition(".")
         about: dict[str, Any] = {"releases": len(published)}
         if campaign_id in self.campaigns:
             about = {"round": place, "model": unchecked_model(self._remember_newest(campaign_id)).number}
         self.read_batches.inc()
-        self.messages.inc(messages.payloads.size + messages.fillers + messages.malformed)
+        self.messages.inc(opened)
         self.opening_seconds.inc(seconds)
         self.released.inc(len(published))
-        log("batch read", task=task_id[:12], batch=batch_id, malformed=messages.malformed, **about)
+        log("batch read", task=task_id[:12], batch=batch_id, malformed=malformed, **about)
+
+    def _drop_pieces(self, task_id: str, batch_id: str) -> None:
+        while not self._store.write(lambda records: records.drop_pieces(task_id, batch_id)):
+            pass
 
 
 def _loaded(text: str) -> Task | Campaign:

@@ -39,7 +39,6 @@ from shuffledp.service.store import open_outbox
 from shuffledp.service.store.contract import Outbox
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import (
-    CIPHERTEXT_BYTES,
     ID_BYTES,
     MOST_REPORTS_AN_UPLOAD,
     SentReport,
@@ -154,7 +153,9 @@ class Client:
         self._path = f"/v1/tasks/{task.id}"
         longest = max(1, task.routing.longest_report_bytes)
         self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
-        self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES * CIPHERTEXT_BYTES // longest))
+        # Every layer of a cascade is sealed by itself.
+        messages = max(1, task.routing.longest_report_messages) * (1 + task.routing.layers)
+        self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES // messages))
 
     def __repr__(self) -> str:
         return f"Client(task {self.task.id[:12]} at {self._calls.url})"

@@ -16,7 +16,7 @@ from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.crypto import binding
+from shuffledp.service.hops import wrap
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import pack_messages
@@ -101,6 +101,6 @@ def _sealed(task: Task | RoundTask, batch: SeatInBatch, reports: Reports, bits: 
     # Each user's in random order: a message's place must not say whether it is a value, a coin or a filler.
     mixed = uniform_permutation(total, bits=bits)
     packed = [packed[place] for place in mixed[np.argsort(mixed // batch.messages, kind="stable")]]
-    sealed = task.public_key.seal(packed, binding(task.id, batch.batch_id))
+    sealed = wrap(packed, task.public_key, task.hops, task.id, batch.batch_id)
     for start in range(0, len(sealed), batch.messages):
         yield b"".join(sealed[start : start + batch.messages])

@@ -10,13 +10,14 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from shuffledp.service.http import Endpoints, build_app, read_body, whole_query
+from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, Manifest
+from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
-from shuffledp.service.tokens import ENROL, READ, Tokens
+from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
 Waiter = asyncio.Future[list[Answer]]
@@ -54,6 +55,44 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         routing = await self._routing(task_id)
         counts = await asyncio.to_thread(self.server.counts, task_id)
         return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
+
+    @operation("POST /v1/tasks/{task_id}/batches/{batch_id}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422, 429))
+    async def take_batch(self, request: Request) -> Response:
+        """A full batch in random order, to a later hop of a cascade. Repeat it unchanged until it is answered."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        await self._routing(task_id)
+        # Somewhat too long is a wrong length, which says more than "too large".
+        body = await read_body(request, 2 * self.server.incoming.batch_bytes(task_id, batch_id))
+        new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation(
+        "POST /v1/tasks/{task_id}/batches/{batch_id}/pieces/{piece}",
+        ON_DISK,
+        HOP,
+        takes=BINARY,
+        refuses=(409, 422, 429),
+    )
+    async def take_piece(self, request: Request) -> Response:
+        """A piece of a large batch, to a later hop: whole ciphertexts. Repeat it unchanged until it is answered."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        number = whole_in_path(request, "piece")
+        await self._routing(task_id)
+        self.server.incoming.batch_bytes(task_id, batch_id)
+        body = await read_body(request, LARGEST_PIECE_BYTES)
+        new = await asyncio.to_thread(self.server.take_piece, task_id, batch_id, number, body)
+        return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation(
+        "POST /v1/tasks/{task_id}/batches/{batch_id}/manifest", ON_DISK, HOP, takes=JSON, refuses=(409, 422, 429)
+    )
+    async def take_manifest(self, request: Request) -> Response:
+        """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
+        task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        await self._routing(task_id)
+        manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
+        new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
+        return JSONResponse({"new": new}, 201 if new else 200)
 
     @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT, _SLOTS))
     async def take_seats(self, request: Request) -> Response:

@@ -4,6 +4,11 @@ Every method runs inside one transaction of the records it is given, so that it 
 seat's lease that ran out is deleted before its position is given to somebody else; a report is kept in all its
 batches, its seat is gone and its id remembered, in one step. A large batch is permuted and written down piece by piece
 while others report; it becomes the batch that is sent in one step, and is sent when nothing else of it is left.
+
+A later hop of a cascade has no seats: it takes whole batches from the hop before it, each of the right length and once,
+and does with them what the first hop does with a batch that is full. A hop takes its layer off when it permutes: until
+then its store has what it was sent, in the order in which it came, and from then on what leaves it, in random order;
+without its key nothing matches the one to the other.
 """
 
 import time
@@ -14,8 +19,18 @@ import numpy as np
 
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.problems import BUSY, NO_ROOM, SEAT_GONE, SEATS_LATER, TASK_FULL, WRONG_LENGTH, RefusedError
+from shuffledp.service.problems import (
+    BUSY,
+    NO_ROOM,
+    SEAT_GONE,
+    SEATS_LATER,
+    TASK_FULL,
+    WRONG_HOP,
+    WRONG_LENGTH,
+    RefusedError,
+)
 from shuffledp.service.routing import Routing, Seat
+from shuffledp.service.shuffler.peeling import Layer, Peeled, Suspects
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
@@ -47,6 +62,7 @@ class ShufflerDesk:
         lease_seconds: how long a seat waits for its report.
         most_waiting_bytes: new reports are refused while more than this waits to be sent on.
         has_room: whether the disk can take more.
+        layer: what this hop of a cascade takes off; None at a shuffler that serves no cascade.
     """
 
     routings: Mapping[str, Routing]
@@ -55,16 +71,19 @@ class ShufflerDesk:
     lease_seconds: float = LEASE_SECONDS
     most_waiting_bytes: int = MOST_WAITING_BYTES
     has_room: Callable[[], bool] = lambda: True
+    layer: Layer | None = None
 
     def take_seat(self, records: ShufflerRecords, task_id: str, slots: int | None = None) -> Seat:
         """The lowest place that is free, in so many first slots if they are given: whose lease ran out, or the next.
 
         Raises:
-            RefusedError: all are taken, those of these slots (`seats-later`) or of all (`task-full`).
+            RefusedError: all are taken, those of these slots (`seats-later`) or of all (`task-full`); or this is a
+                later hop (`hop-wrong`).
         """
         routing = self.routings[task_id]
+        _check_takes_reports(routing)
         open_users = routing.users if slots is None else min(routing.users, routing.users_by(slots))
-        if refused := self._refuse_without_room(records):
+        if refused := self.refuse_without_room(records):
             raise refused
         now = self.clock()
         ended = records.ended_lease(task_id, now, open_users)
@@ -92,12 +111,13 @@ class ShufflerDesk:
         All are looked at before anything is written. Full batches wait for `seal`.
         """
         routing = self.routings[task_id]
+        _check_takes_reports(routing)
         ids, seats = [report.report_id for report in reports], [report.seat for report in reports]
         records.expect(task_id, ids, seats)
         # First of all: a retry whose answer was lost must not be refused.
         known = records.accepted_among(task_id, ids)
         leases = records.leases(task_id, seats)
-        room, now = self._refuse_without_room(records), self.clock()
+        room, now = self.refuse_without_room(records), self.clock()
         kept: list[tuple[SentReport, int]] = []
         answers: list[Accepted | RefusedError] = []
         for report in reports:
@@ -126,31 +146,62 @@ class ShufflerDesk:
         records.drop_lease(task_id, lease.seat)
         records.add_lease(task_id, Lease(new_seat(lease.position, bits=self.bits), lease.position, 0.0))
 
-    def permuted_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> list[memoryview]:
-        """A full batch in its final order, in pieces; nobody reads it before `seal` has said so."""
-        if (task_id, batch_id) not in records.full_batches():
-            return []
-        # Joined here, so that the parts are gone while the batch is copied: it may be large.
-        body = memoryview(permuted([b"".join(records.parts(task_id, batch_id))], bits=self.bits))
-        return [body[start : start + PIECE_BYTES] for start in range(0, len(body), PIECE_BYTES)]
+    def full_batch(self, records: ShufflerRecords, task_id: str, batch_id: str) -> bytes:
+        """A full batch as it came; nothing where it is not full, or was sealed before."""
+        if records.full_bytes(task_id, batch_id) is None:
+            return b""
+        return b"".join(records.parts(task_id, batch_id))
+
+    def peeled(self, task_id: str, batch_id: str, body: bytes, suspects: Suspects | None = None) -> Peeled:
+        """Messages of a full batch without this hop's layer, as many as they were; as they came where there is none.
+
+        Args:
+            task_id: the task.
+            batch_id: the batch.
+            body: all its messages, or some.
+            suspects: where they are some: which of all may be copies.
+        """
+        routing = self.routings[task_id]
+        if not routing.layers or self.layer is None:
+            return Peeled(body)
+        return self.layer.peel(body, task_id, batch_id, routing.ciphertext_bytes, bits=self.bits, suspects=suspects)
+
+    def permuted_batch(self, task_id: str, body: bytes) -> list[memoryview]:
+        """A peeled batch in its final order, in pieces; nobody reads it before `seal` has said so."""
+        mixed = memoryview(permuted([body], bits=self.bits, length=self.routings[task_id].left_bytes))
+        return [mixed[start : start + PIECE_BYTES] for start in range(0, len(mixed), PIECE_BYTES)]
 
     def seal(self, records: ShufflerRecords, task_id: str, batch_id: str, pieces: list[memoryview]) -> bool:
         """These pieces are the batch, once and for all; all but the last are written. Answers whether it is tidy, too.
 
         Nothing happens if it is not full, or was sealed before.
         """
-        if (task_id, batch_id) not in records.full_batches():
+        return self.seal_with(records, task_id, batch_id, len(pieces) - 1, pieces[-1], sum(map(len, pieces)))
+
+    def seal_with(
+        self, records: ShufflerRecords, task_id: str, batch_id: str, number: int, last: bytes | memoryview, length: int
+    ) -> bool:
+        """The pieces that are written, and this last one of this number, are the batch of `length` bytes; as `seal`."""
+        if records.full_bytes(task_id, batch_id) is None:
             return True
-        records.add_piece(task_id, batch_id, len(pieces) - 1, pieces[-1])
-        records.seal(task_id, batch_id, sum(map(len, pieces)))
+        records.add_piece(task_id, batch_id, number, last)
+        records.seal(task_id, batch_id, length)
         return records.tidy(task_id, batch_id)
 
-    def _refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
+    def refuse_without_room(self, records: ShufflerRecords) -> RefusedError | None:
+        """Why nothing new can be taken now, if it cannot."""
         if not self.has_room():
             return RefusedError(NO_ROOM, "the disk is almost full: try again later.", retry_after=10)
         if records.waiting_bytes() <= self.most_waiting_bytes:
             return None
         return RefusedError(BUSY, "too many batches wait to be sent on: try again later.", retry_after=10)
+
+
+def _check_takes_reports(routing: Routing) -> None:
+    """Refuse what people send where only batches are taken."""
+    if routing.hop > 1:
+        words = f"this is hop {routing.hop} of {routing.hops}, which takes batches of hop {routing.hop - 1} only"
+        raise RefusedError(WRONG_HOP, f"{words}: report to hop 1.")
 
 
 def _refuse(routing: Routing, report: SentReport, lease: Lease | None, now: float) -> RefusedError | None:
@@ -188,7 +239,7 @@ def _seat_gone() -> RefusedError:
     return RefusedError(SEAT_GONE, "the seat's lease ran out, and this report was not kept: take a new seat.")
 
 
-def permuted(parts: list[bytes], *, bits: RandomBits) -> bytes:
-    """All ciphertexts of a batch in a uniformly random order."""
-    rows = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, CIPHERTEXT_BYTES)
+def permuted(parts: list[bytes], *, bits: RandomBits, length: int = CIPHERTEXT_BYTES) -> bytes:
+    """All ciphertexts of a batch, each so long, in a uniformly random order."""
+    rows = np.frombuffer(b"".join(parts), dtype=np.uint8).reshape(-1, length)
     return rows[uniform_permutation(len(rows), bits=bits)].tobytes()

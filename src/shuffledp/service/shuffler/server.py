@@ -1,6 +1,8 @@
-"""A shuffler on its store: what HTTP calls, and the two chores in the background, sealing and sending on."""
+"""A shuffler on its store: what HTTP calls, and the two chores in the background, sealing and sending on.
 
-import json
+In a cascade it is one hop: it takes its layer off what it seals, and what it sends goes to the hop after it.
+"""
+
 import threading
 import time
 from collections.abc import Callable
@@ -10,23 +12,36 @@ from dataclasses import asdict
 from functools import partial
 from itertools import groupby, islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, Protocol
 
 import httpx
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.addresses import refuse_plain_http
+from shuffledp.service.delivery import Manifest
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.routing import RoundsRouting, Routing, Seat, routing_from, routing_of_task, split_round
+from shuffledp.service.rounds import RoundsRouting, split_round
+from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
+from shuffledp.service.shuffler.large import BatchSizes, LargeBatch
+from shuffledp.service.shuffler.own_hop import OwnHop
+from shuffledp.service.shuffler.peeling import Layer, Suspects
+from shuffledp.service.shuffler.receiving import HopDesk
+from shuffledp.service.shuffler.sending import BatchSender
 from shuffledp.service.store.contract import ClaimLostError, Counts, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
+from shuffledp.service.workers import ClosedError
 
-Post = Callable[[str, bytes], int]
-"""Sends a body to a path of the next hop; answers the HTTP status."""
+
+class Post(Protocol):
+    """Sends a body of this media type to a path of the next hop; answers the HTTP status."""
+
+    def __call__(self, path: str, body: bytes, media: str = BINARY) -> int:
+        """The status of the answer to one request."""
+
 
 Answer = Accepted | RefusedError
 Outcome = list[Answer] | BaseException
@@ -44,8 +59,8 @@ def post_to(url: str, token: str) -> Post:
     refuse_plain_http(url, "analyzer")
     client = httpx.Client(base_url=url, timeout=60.0, headers={"Authorization": f"Bearer {token}"})
 
-    def post(path: str, body: bytes) -> int:
-        return client.post(path, content=body, headers={"Content-Type": BINARY}).status_code
+    def post(path: str, body: bytes, media: str = BINARY) -> int:
+        return client.post(path, content=body, headers={"Content-Type": media}).status_code
 
     return post
 
@@ -59,6 +74,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: the seconds since the epoch, which leases run by.
         lease_seconds: how long a seat waits for its report.
         most_waiting_bytes: new reports are refused while more than this waits to be sent on.
+        sizes: how much of a large batch is in memory at a time.
+        layer: which hop of cascades this is, and what takes its layer off; None where it serves no cascade.
+
+    Raises:
+        ParameterError: the store has tasks of another hop, or of another key.
     """
 
     def __init__(
@@ -69,10 +89,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         clock: Callable[[], float] = time.time,
         lease_seconds: float = LEASE_SECONDS,
         most_waiting_bytes: int = MOST_WAITING_BYTES,
+        layer: Layer | None = None,
+        sizes: BatchSizes | None = None,
     ) -> None:
-        load = lambda text: routing_from(json.loads(text))  # noqa: E731
-        super().__init__("shuffler", store, load, _routing_of_round, self._seal_and_send)
-        self._post = post
+        self._post, self._own, self.sizes = post, OwnHop(layer), sizes or BatchSizes()
+        super().__init__("shuffler", store, self._own.load, _routing_of_round, self._seal_and_send)
         self.desk = ShufflerDesk(
             routings=self.tasks,
             bits=RandomBits.secure(),
@@ -80,19 +101,38 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             lease_seconds=lease_seconds,
             most_waiting_bytes=most_waiting_bytes,
             has_room=store.has_room,
+            layer=layer,
         )
+        self.incoming = HopDesk(self.desk)
         self.seats = self.metrics.counter("seats", "Seats given out.")
         self.reports = self.metrics.counter("reports", "Reports accepted.")
         self.sealed = self.metrics.counter("batches_sealed", "Batches permuted and kept.")
         self.sent = self.metrics.counter("batches_sent", "Batches that the next hop has.")
+        self.received = self.metrics.counter("batches_received", "Batches kept that the hop before has sent.")
+        self.peeled = self.metrics.counter("messages_peeled", "Messages that a layer was taken off.")
+        self.replaced = self.metrics.counter("messages_replaced", "Messages that gave way to random bytes.", "why")
+        self.peeling_seconds = self.metrics.counter("peeling_seconds", "Time spent taking layers off.")
+        pieces_sent = self.metrics.counter("pieces_sent", "Pieces of large batches that the next hop has.")
+        unit = lambda task_id: self.desk.routings[task_id].left_bytes  # noqa: E731
+        self._sender = BatchSender(store, self._answer_of, unit, lambda: self._chores.is_stopping, pieces_sent.inc)
         self.waiting = self.metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         self._arriving, self._sealing = threading.Lock(), threading.Lock()
         self._arrived: list[Upload] = []
 
+    def stop(self) -> None:
+        """End the chore at hand; a batch whose layer is being taken off is left as it came."""
+        self._chores.ask_to_stop()
+        self._own.close()
+        super().stop()
+
     def add_task(self, text: str) -> tuple[str, bool]:
-        """Serve a task or a campaign, of which only the routing is read and kept; its id, and whether it is new."""
-        task_id, routing = routing_of_task(text)
-        return self._serve(task_id, json.dumps(routing.document()), routing)
+        """Serve a task or a campaign, of which only the routing is read and kept; its id, and whether it is new.
+
+        Raises:
+            ParameterError: it is a cascade, and this is none of its hops.
+        """
+        task_id, routing = self._own.read(text)
+        return self._serve(task_id, self._own.kept(routing), routing)
 
     def _is_campaign(self, known: Routing | RoundsRouting) -> bool:
         return isinstance(known, RoundsRouting)
@@ -128,7 +168,35 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _open_round(self, records: ShufflerRecords, task_id: str) -> None:
         """A round that somebody sits down in for the first time is served from then on."""
         if task_id not in self.tasks and (routing := self._found(task_id)) is not None:
-            records.add_task(task_id, json.dumps(routing.document()))
+            records.add_task(task_id, self._own.kept(routing))
+
+    def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
+        """Keep a batch of the hop before this one, on disk when this returns; False if it was delivered before."""
+        return self._received(task_id, lambda records: self.incoming.receive(records, task_id, batch_id, body))
+
+    def take_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
+        """Keep a piece of a batch, on disk when this returns; False if it was kept before, or is not needed."""
+        self._store.write(lambda records: self._open_round(records, task_id))
+        return self._store.write(lambda records: self.incoming.take_piece(records, task_id, batch_id, number, body))
+
+    def take_manifest(self, task_id: str, batch_id: str, manifest: Manifest) -> bool:
+        """The pieces that have come are the batch; False if it was delivered before."""
+        return self._received(
+            task_id, lambda records: self.incoming.take_manifest(records, task_id, batch_id, manifest)
+        )
+
+    def _received(self, task_id: str, take: Callable[[ShufflerRecords], bool]) -> bool:
+        """Take a batch in one commit, with its round if that is new here; answers whether it is new."""
+
+        def act(records: ShufflerRecords) -> bool:
+            self._open_round(records, task_id)
+            return take(records)
+
+        new = self._store.write(act)
+        if new:
+            self.received.inc()
+            self._chores.wake()
+        return new
 
     def accept_all(self, uploads: list[Upload]) -> None:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
@@ -224,8 +292,14 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
                         act(task_id, batch_id)
                 except RefusedError:
                     raise
+                except ClosedError:
+                    log("batch left with its layer", task=task_id[:12], batch=batch_id)
+                    return False
                 except Exception as failed:
                     log("batch not sealed", level=40, batch=batch_id, error=type(failed).__name__)
+                    import traceback
+
+                    traceback.print_exc()
                     all_sealed = False
         return all_sealed
 
@@ -248,21 +322,56 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
     def _seal(self, task_id: str, batch_id: str) -> None:
         """Piece by piece, a commit each: reports go on being accepted between them."""
         started = time.perf_counter()
-        # A full batch changes no more: it is read and permuted while others write.
-        pieces = self._store.read(lambda records: self.desk.permuted_batch(records, task_id, batch_id))
-        if not pieces:
+        length = self._store.read(lambda records: records.full_bytes(task_id, batch_id))
+        if length is None:
             return
         if self._store.read(lambda records: records.has_draft(task_id, batch_id)):
             self._until_done(lambda records: records.drop_draft(task_id, batch_id))
-        for number, piece in enumerate(pieces[:-1]):
-            if self._chores.is_stopping:
-                # What is written is a draft, which the next process drops.
-                return
-            self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
-        if not self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces)):
+        if length > self.sizes.whole:
+            peel = partial(self._peel, task_id, batch_id)
+            large = LargeBatch(self._store, self.desk, self.sizes, task_id, batch_id, length, peel)
+            is_tidy = large.seal(lambda: self._chores.is_stopping)
+        else:
+            is_tidy = self._seal_whole(task_id, batch_id)
+        if is_tidy is None:
+            return
+        if not is_tidy:
             self._tidy(task_id, batch_id)
         self.sealed.inc()
         log("batch sealed", task=task_id[:12], batch=batch_id, seconds=round(time.perf_counter() - started, 3))
+
+    def _peel(self, task_id: str, batch_id: str, body: bytes, suspects: Suspects | None = None) -> bytes:
+        """Messages of a batch without this hop's layer, which are counted; as they came where it has none."""
+        routing, started = self.desk.routings[task_id], time.perf_counter()
+        if not routing.layers:
+            return body
+        peeled = self.desk.peeled(task_id, batch_id, body, suspects)
+        self.peeling_seconds.inc(time.perf_counter() - started)
+        self.peeled.inc(len(body) // routing.ciphertext_bytes)
+        for why, count in (("unopened", peeled.unopened), ("copy", peeled.copies)):
+            self.replaced.labels(why).inc(count)
+        if peeled.unopened or peeled.copies:
+            facts = {"unopened": peeled.unopened, "copies": peeled.copies}
+            log("messages replaced", level=30, task=task_id[:12], batch=batch_id, **facts)
+        return peeled.body
+
+    def _seal_whole(self, task_id: str, batch_id: str) -> bool | None:
+        """A batch that fits into memory; answers whether it is tidy, and None if it was not sealed."""
+        # A full batch changes no more: it is read, peeled and permuted while others write.
+        body = self._store.read(lambda records: self.desk.full_batch(records, task_id, batch_id))
+        if not body:
+            return None
+        pieces = self.desk.permuted_batch(task_id, self._peel(task_id, batch_id, body))
+        for number, piece in enumerate(pieces[:-1]):
+            if self._chores.is_stopping:
+                # What is written is a draft, which the next process drops.
+                return None
+            self._store.write(partial(_add_piece, task_id, batch_id, number, piece))
+        return self._store.write(lambda records: self.desk.seal(records, task_id, batch_id, pieces))
+
+    def _answer_of(self, path: str, body: bytes, media: str = BINARY) -> int:
+        """The status of the next hop's answer."""
+        return self._post(path, body) if media == BINARY else self._post(path, body, media)
 
     def _claim(self, task_id: str, batch_id: str) -> bool:
         """Whether a batch is this process's to seal and to send; another's is left alone."""
@@ -307,14 +416,13 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         return not refused
 
     def _send(self, task_id: str, batch_id: str) -> bool:
-        body = self._store.read(lambda records: records.sealed(task_id, batch_id))
-        if body is None:
+        length = self._store.read(lambda records: records.sealed_bytes(task_id, batch_id))
+        if length is None:
             return True
-        status = self._post(f"/v1/tasks/{task_id}/batches/{batch_id}", body)
-        if status not in (200, 201):
-            log("next hop refused", level=40, batch=batch_id, status=status)
-            return False
+        is_taken = self._sender.send_pieces if length > self.sizes.whole else self._sender.send_whole
         try:
+            if not is_taken(task_id, batch_id):
+                return False
             self._purge(task_id, batch_id)
         except ClaimLostError:
             # It took so long that another process sends it, too: the same bytes, which are taken once.

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeVar
 
 from shuffledp.errors import ShuffleDPError
+from shuffledp.service.store.incoming import HopRecords
+from shuffledp.service.store.pieces import PieceRecords
 from shuffledp.service.wire import SentReport, SignedText
 
 R_co = TypeVar("R_co", covariant=True)
@@ -114,7 +116,7 @@ class TaskRecords(Protocol):
         """One task's document, which another process may have added; None if there is none."""
 
 
-class ShufflerRecords(TaskRecords, Protocol):
+class ShufflerRecords(TaskRecords, HopRecords, Protocol):
     """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
 
     def take_position(self, task_id: str, positions: int) -> int | None:
@@ -156,11 +158,31 @@ class ShufflerRecords(TaskRecords, Protocol):
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         """What a batch holds, a body a part."""
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        """How many bytes a batch holds that is full and not sealed; None where it is not so, or another's."""
+
+    def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
+        """Place and bytes of what a full batch holds after this place, in the order of places, about so many bytes.
+
+        The first place is 0. A report may be cut: the end of its bytes is then in the next place. None are left if the
+        answer is empty.
+        """
+
+    def add_runs(self, task_id: str, batch_id: str, number: int, runs: "list[tuple[int, bytes]]") -> None:
+        """Keep messages of a batch that were dealt to buckets: for each bucket its number and the messages' bytes.
+
+        `number` is another every time that a batch is dealt to, less than 2^20; the first is 0. Runs are deleted with
+        the draft, and with the parts of a sealed batch.
+        """
+
+    def bucket(self, task_id: str, batch_id: str, bucket: int) -> bytes:
+        """All that was dealt to a bucket."""
+
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        """Whether an earlier try has left pieces of a batch that is not sealed."""
+        """Whether an earlier try has left runs or pieces of a batch that is not sealed."""
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
-        """Delete some pieces that an earlier try has left; True if nothing is left."""
+        """Delete some runs and pieces that an earlier try has left; True if nothing is left."""
 
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
         """Keep a piece of the permuted batch."""
@@ -179,6 +201,12 @@ class ShufflerRecords(TaskRecords, Protocol):
 
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
         """A batch in its final random order that was not sent yet; sending it again sends the same bytes."""
+
+    def sealed_bytes(self, task_id: str, batch_id: str) -> int | None:
+        """How many bytes a sealed batch has that was not sent yet; None where there is none."""
+
+    def piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        """A piece of a sealed batch that was not sent yet; None after the last."""
 
     def purge(self, task_id: str, batch_id: str) -> bool:
         """Remember that the next hop has a batch, and delete some of its bytes; True if nothing is left."""
@@ -243,11 +271,11 @@ class Progress:
     releases: int
 
 
-class AnalyzerRecords(TaskRecords, Protocol):
+class AnalyzerRecords(TaskRecords, PieceRecords, Protocol):
     """An analyzer's reads and writes inside one transaction; nothing in them says who sent a message, or when."""
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
-        """The SHA-256 of a batch that was received."""
+        """The SHA-256 of a batch that was received, in one body or in pieces."""
 
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
         """Keep a batch until it is read."""
@@ -256,10 +284,10 @@ class AnalyzerRecords(TaskRecords, Protocol):
         """Task and id of batches that were received and not read."""
 
     def body(self, task_id: str, batch_id: str) -> bytes | None:
-        """A batch's ciphertexts, until it is read."""
+        """The ciphertexts of a batch that came in one body, until it is read."""
 
     def add_total(self, task_id: str, total: BatchTotal) -> None:
-        """Remember what a batch said, and delete its ciphertexts."""
+        """Remember what a batch said, and delete its ciphertexts; of one that came in pieces, `drop_pieces` does it."""
 
     def totals(self, task_id: str, batch_ids: list[str]) -> dict[str, BatchTotal]:
         """What those of these batches said that were read."""

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
-from shuffledp.service.store.postgresql.records import PostgresRecords
+from shuffledp.service.store.postgresql.pieces import PostgresPieces
 from shuffledp.service.wire import SignedText
 
 # Of a body in one statement.
@@ -16,7 +16,7 @@ _READ = "bodies_key IS NULL AND total IS NOT NULL"
 _ROUNDS = """(task_id COLLATE "C" > %s || '.' AND task_id COLLATE "C" < %s || '/')"""
 
 
-class PostgresAnalyzerRecords(PostgresRecords):
+class PostgresAnalyzerRecords(PostgresPieces):
     """Records on a connection that is inside a transaction."""
 
     def add_task(self, task_id: str, text: str) -> None:
@@ -30,7 +30,11 @@ class PostgresAnalyzerRecords(PostgresRecords):
         return found[0][0] if found else None
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
-        found = self.rows("SELECT digest FROM batches WHERE task_id = %s AND batch_id = %s", task_id, batch_id)
+        query = (
+            "SELECT digest FROM batches WHERE task_id = %s AND batch_id = %s UNION ALL "
+            "SELECT digest FROM incoming WHERE task_id = %s AND batch_id = %s"
+        )
+        found = self.rows(query, task_id, batch_id, task_id, batch_id)
         return found[0][0] if found else None
 
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
@@ -45,8 +49,9 @@ class PostgresAnalyzerRecords(PostgresRecords):
             self._write("bodies", shelf, number, key, [(place, whole[start : start + PIECE_BYTES])])
 
     def unread(self, most: int) -> list[tuple[str, str]]:
-        query = "SELECT task_id, batch_id FROM batches WHERE bodies_key IS NOT NULL ORDER BY number LIMIT %s"
-        return self.rows(query, most)
+        whole = "SELECT task_id, batch_id FROM batches WHERE bodies_key IS NOT NULL ORDER BY number LIMIT %s"
+        in_pieces = "SELECT task_id, batch_id FROM incoming WHERE digest IS NOT NULL ORDER BY number LIMIT %s"
+        return [row for query in (whole, in_pieces) for row in self.rows(query, most)][:most]
 
     def body(self, task_id: str, batch_id: str) -> bytes | None:
         query = "SELECT number, bodies_shelf, bodies_key FROM batches WHERE task_id = %s AND batch_id = %s"
@@ -57,6 +62,8 @@ class PostgresAnalyzerRecords(PostgresRecords):
         return b"".join(self._bodies("bodies", shelf, key, number))
 
     def add_total(self, task_id: str, total: BatchTotal) -> None:
+        if self._read_in_pieces(task_id, total):
+            return
         kept = "SELECT number, bodies_shelf, bodies_key FROM batches WHERE task_id = %s AND batch_id = %s FOR UPDATE"
         for number, shelf, key in self.rows(kept, task_id, total.batch_id):
             self.db.execute(
@@ -96,10 +103,12 @@ class PostgresAnalyzerRecords(PostgresRecords):
 
     def progress(self, task_id: str) -> Progress:
         [row] = self.rows(
-            "SELECT COUNT(*), COUNT(*) FILTER (WHERE bodies_key IS NULL), COUNT(*) FILTER (WHERE void), "
+            "SELECT COUNT(*) + (SELECT COUNT(*) FROM incoming WHERE digest IS NOT NULL "
+            f"AND (task_id = %s OR {_ROUNDS})), "
+            "COUNT(*) FILTER (WHERE bodies_key IS NULL), COUNT(*) FILTER (WHERE void), "
             "COALESCE(SUM(dropped), 0)::bigint, (SELECT COUNT(*) FROM releases WHERE task_id = %s) FROM batches "
             f"WHERE task_id = %s OR {_ROUNDS}",
-            task_id, task_id, task_id, task_id,
+            *[task_id] * 7,
         )  # fmt: skip
         return Progress(*row)
 
@@ -129,7 +138,7 @@ class PostgresAnalyzerRecords(PostgresRecords):
     def needed_keys(self) -> list[bytes]:
         """Every key that something in the store needs."""
         needed = self.rows("SELECT bodies_key FROM batches WHERE bodies_key IS NOT NULL")
-        return [bytes(key) for (key,) in needed]
+        return [bytes(key) for (key,) in needed] + self._piece_keys()
 
     def let_go(self) -> None:
         """Nothing is claimed here."""

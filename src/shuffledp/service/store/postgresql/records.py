@@ -18,6 +18,7 @@ from shuffledp.service.store.postgresql.vault import Vault
 SHELF_BATCHES, SHELF_BYTES, LARGE_BYTES = 64, 4 << 20, 1 << 20
 # Of a body in one row: with all that a row needs it fills a page of 8 kB. A place has room for so many bits of rows.
 ROW_BYTES, _ROW_BITS = 8000, 20
+_PLACES = 1 << 42
 # An empty shelf that nobody put anything on for so long is dropped, too.
 IDLE_SECONDS = 60.0
 
@@ -114,10 +115,13 @@ class PostgresRecords:
             f"INSERT INTO {kind}_{shelf} SELECT %b, * FROM unnest(%b::bigint[], %b::bytea[])", (key, places, sealed)
         )
 
-    def _bodies(self, kind: str, shelf: int, key: bytes, batch: int) -> Iterator[bytes]:
-        """A batch's bodies in the order of their places, a row each, opened."""
-        query = f"SELECT place, body FROM {kind}_{shelf} WHERE key = %s ORDER BY place"
-        for place, body in self.db.execute(query, (key,), binary=True):
+    def _bodies(
+        self, kind: str, shelf: int, key: bytes, batch: int, places: tuple[int, int] = (0, _PLACES)
+    ) -> Iterator[bytes]:
+        """A batch's bodies in the order of their places, a row each, opened; of all places, or from one to another."""
+        query = f"SELECT place, body FROM {kind}_{shelf} WHERE key = %s AND place >= %s AND place < %s ORDER BY place"
+        first, end = (place << _ROW_BITS for place in places)
+        for place, body in self.db.execute(query, (key, first, end), binary=True):
             yield self.vault.open(key, place_of(kind, batch, place), body)
 
     def _leave(self, shelf: int, key: bytes) -> None:

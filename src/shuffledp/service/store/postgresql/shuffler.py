@@ -9,12 +9,22 @@ import math
 from typing import Any
 
 from shuffledp.service.store.contract import BatchPart, ClaimLostError, Counts, Lease
-from shuffledp.service.store.postgresql.records import PostgresRecords, Session, StaleError, TaskLockedError
+from shuffledp.service.store.postgresql.incoming import PostgresIncoming
+from shuffledp.service.store.postgresql.records import (
+    LARGE_BYTES,
+    ROW_BYTES,
+    Session,
+    StaleError,
+    TaskLockedError,
+    place_of,
+)
 from shuffledp.service.store.postgresql.vault import OVERHEAD_BYTES
 from shuffledp.service.wire import position_of
 
 # A batch: reports come; it waits to be sent; the next hop has it.
 OPEN, READY, GONE = range(3)
+# A run's place: the bucket, then the number of the run in so many bits.
+_RUN_BITS = 20
 _FULL = "state = 0 AND filled = size"
 _WAITING = (
     "SELECT (SELECT COALESCE(SUM(bytes), 0) FROM batches WHERE state = 1) "
@@ -40,7 +50,7 @@ _FREE = "(holder IS NULL OR holder = %s OR held_until < clock_timestamp())"
 _MINE = "holder = %s AND held_until >= clock_timestamp()"
 
 
-class PostgresShufflerRecords(PostgresRecords):
+class PostgresShufflerRecords(PostgresIncoming):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -224,8 +234,9 @@ class PostgresShufflerRecords(PostgresRecords):
         for batch_id, batch, shelf, key in found:
             own = joined[batch_id]
             if key is None:
-                # As long as those who are still to come have as much to say.
-                expected = sum(len(one.body) for one in own) * own[0].size // sum(one.reports for one in own)
+                # As long as those who are still to come have as much to say; a batch comes in pieces if it is large.
+                reports = sum(one.reports for one in own)
+                expected = sum(len(one.body) for one in own) * own[0].size // reports if reports else LARGE_BYTES + 1
                 shelf, key = self._put(task_id, "parts", expected)
                 query = "UPDATE batches SET parts_shelf = %s, parts_key = %s WHERE number = %s"
                 self.db.execute(query, (shelf, key, batch))
@@ -269,8 +280,46 @@ class PostgresShufflerRecords(PostgresRecords):
         [(number, shelf, key)] = self.rows(query, task_id, batch_id)
         return list(self._bodies("parts", shelf, key, number))
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM batches WHERE task_id = %s AND batch_id = %s AND {_FULL} AND {_FREE}"
+        found = self.rows(query, task_id, batch_id, self.session.holder)
+        return found[0][0] if found else None
+
+    def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
+        query = "SELECT number, parts_shelf, parts_key FROM batches WHERE task_id = %s AND batch_id = %s"
+        [(number, shelf, key)] = self.rows(query, task_id, batch_id)
+        # A place of this answer is a row's own and one more: the first is not 0.
+        query = f"SELECT place, body FROM parts_{shelf} WHERE key = %s AND place >= %s ORDER BY place LIMIT %s"
+        most = max(1, most_bytes // ROW_BYTES)
+        rows = self.db.execute(query, (key, after, most), binary=True)
+        return [(place + 1, self.vault.open(key, place_of("parts", number, place), body)) for place, body in rows]
+
+    def add_runs(self, task_id: str, batch_id: str, number: int, runs: list[tuple[int, bytes]]) -> None:
+        batch, _, _, _, _, _, length = self._held(task_id, batch_id)
+        if number == 0:
+            shelf, key = self._put(task_id, "buckets", length)
+            query = "UPDATE batches SET buckets_shelf = %s, buckets_key = %s WHERE number = %s"
+            self.db.execute(query, (shelf, key, batch))
+        else:
+            shelf, key = self._buckets_of(batch)
+        bodies: list[tuple[int, bytes | memoryview]] = [((each << _RUN_BITS) + number, body) for each, body in runs]
+        self._write("buckets", shelf, batch, key, bodies)
+
+    def _buckets_of(self, batch: int) -> tuple[int, bytes]:
+        [(shelf, key)] = self.rows("SELECT buckets_shelf, buckets_key FROM batches WHERE number = %s", batch)
+        return shelf, key
+
+    def bucket(self, task_id: str, batch_id: str, bucket: int) -> bytes:
+        [(batch,)] = self.rows("SELECT number FROM batches WHERE task_id = %s AND batch_id = %s", task_id, batch_id)
+        shelf, key = self._buckets_of(batch)
+        places = (bucket << _RUN_BITS, (bucket + 1) << _RUN_BITS)
+        return b"".join(self._bodies("buckets", shelf, key, batch, places))
+
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        query = "SELECT 1 FROM batches WHERE task_id = %s AND batch_id = %s AND state = 0 AND pieces_key IS NOT NULL"
+        query = (
+            "SELECT 1 FROM batches WHERE task_id = %s AND batch_id = %s AND state = 0 "
+            "AND (pieces_key IS NOT NULL OR buckets_key IS NOT NULL)"
+        )
         return bool(self.rows(query, task_id, batch_id))
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
@@ -278,7 +327,14 @@ class PostgresShufflerRecords(PostgresRecords):
         if key is not None:
             self._leave(shelf, key)
             self.db.execute("UPDATE batches SET pieces_shelf = NULL, pieces_key = NULL WHERE number = %s", (number,))
+        self._drop_buckets(number)
         return True
+
+    def _drop_buckets(self, number: int) -> None:
+        shelf, key = self._buckets_of(number)
+        if key is not None:
+            self._leave(shelf, key)
+            self.db.execute("UPDATE batches SET buckets_shelf = NULL, buckets_key = NULL WHERE number = %s", (number,))
 
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
         batch, _, _, _, shelf, key, length = self._held(task_id, batch_id)
@@ -298,6 +354,7 @@ class PostgresShufflerRecords(PostgresRecords):
         assert self.rows(query, length, number), "a batch that is not full cannot be sealed"
         # Before it is sent nobody can read any more how it came.
         self._leave(shelf, key)
+        self._drop_buckets(number)
         self._waiting_bytes = None
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
@@ -317,6 +374,20 @@ class PostgresShufflerRecords(PostgresRecords):
             return None
         number, _, shelf, key = found[0]
         return b"".join(self._bodies("pieces", shelf, key, number))
+
+    def sealed_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM batches WHERE task_id = %s AND batch_id = %s AND state = {READY}"
+        found = self.rows(query, task_id, batch_id)
+        return found[0][0] if found else None
+
+    def piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        query = (
+            "SELECT number, pieces_shelf, pieces_key FROM batches "
+            f"WHERE task_id = %s AND batch_id = %s AND state = {READY}"
+        )
+        for batch, shelf, key in self.rows(query, task_id, batch_id):
+            return b"".join(self._bodies("pieces", shelf, key, batch, (number, number + 1))) or None
+        return None
 
     def purge(self, task_id: str, batch_id: str) -> bool:
         number, state, _, _, shelf, key, _ = self._held(task_id, batch_id)
@@ -346,13 +417,14 @@ class PostgresShufflerRecords(PostgresRecords):
         self.db.execute("DELETE FROM leases WHERE task_id = %s", (task_id,))
         gone = self.rows(
             "DELETE FROM batches WHERE task_id = %s AND state = 0 "
-            "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key",
+            "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key",
             task_id,
         )
-        for parts_shelf, parts_key, pieces_shelf, pieces_key in gone:
+        for parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key in gone:
             self._leave(parts_shelf, parts_key)
-            if pieces_key is not None:
-                self._leave(pieces_shelf, pieces_key)
+            for shelf, key in ((pieces_shelf, pieces_key), (buckets_shelf, buckets_key)):
+                if key is not None:
+                    self._leave(shelf, key)
         return True
 
     def waiting_bytes(self) -> int:
@@ -380,6 +452,7 @@ class PostgresShufflerRecords(PostgresRecords):
         """Every key that something in the store needs."""
         query = (
             "SELECT parts_key FROM batches WHERE state = 0 AND parts_key IS NOT NULL UNION ALL "
+            "SELECT buckets_key FROM batches WHERE state = 0 AND buckets_key IS NOT NULL UNION ALL "
             f"SELECT pieces_key FROM batches WHERE state < {GONE} AND pieces_key IS NOT NULL"
         )
         return [bytes(key) for (key,) in self.rows(query)]

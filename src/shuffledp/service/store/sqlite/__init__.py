@@ -7,7 +7,8 @@ from typing import TypeVar
 from shuffledp.errors import DataError
 from shuffledp.files import holder
 from shuffledp.service.store.contract import Inspected
-from shuffledp.service.store.sqlite import analyzer, outbox, shuffler
+from shuffledp.service.store.incoming import hops_in
+from shuffledp.service.store.sqlite import analyzer, incoming, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
 from shuffledp.service.store.sqlite.outbox import SqliteOutbox
@@ -18,7 +19,8 @@ T = TypeVar("T")
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    return SqliteStore(Path(path), shuffler.SCHEMA, label=shuffler.LABEL, records=SqliteShufflerRecords)
+    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": incoming.LATER}
+    return SqliteStore(Path(path), records=SqliteShufflerRecords, **schema)
 
 
 def open_analyzer_store(path: str) -> SqliteStore[SqliteAnalyzerRecords]:
@@ -43,7 +45,11 @@ def inspect_store(path: str) -> Inspected:
     if label not in known:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
-    return Inspected(label, condition, holder(file), file, label == analyzer.LABEL)
+    hops = ""
+    if label == shuffler.LABEL:
+        with reading_only(file) as database:
+            hops = hops_in(text for (text,) in database.execute("SELECT routing FROM tasks"))
+    return Inspected(f"{label}{hops}", condition, holder(file), file, label == analyzer.LABEL)
 
 
 def look_into_analyzer(path: str, work: Callable[[SqliteAnalyzerRecords], T]) -> T:

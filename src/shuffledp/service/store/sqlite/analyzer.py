@@ -6,6 +6,8 @@ import sqlite3
 from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal, Progress, Release
+from shuffledp.service.store.sqlite import pieces
+from shuffledp.service.store.sqlite.pieces import RECEIVED, SqlitePieces
 from shuffledp.service.wire import SignedText
 
 LABEL = "analyzer 1"
@@ -25,7 +27,7 @@ CREATE TABLE releases (
 ) WITHOUT ROWID;
 """
 # Of later versions, beside a store of version 1: an older program does not look for them.
-LATER = """
+LATER = f"""{pieces.LATER}
 CREATE TABLE IF NOT EXISTS models (
     campaign_id TEXT NOT NULL, number INTEGER NOT NULL, text TEXT NOT NULL, signature TEXT NOT NULL,
     PRIMARY KEY (campaign_id, number)
@@ -35,7 +37,7 @@ _MODEL = "SELECT text, signature FROM models WHERE campaign_id = ?"
 _RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
 
 
-class SqliteAnalyzerRecords:
+class SqliteAnalyzerRecords(SqlitePieces):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -53,7 +55,7 @@ class SqliteAnalyzerRecords:
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         row = self._one("SELECT digest FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)
-        return None if row is None else str(row[0])
+        return self._coming(task_id, batch_id)[2] if row is None else str(row[0])
 
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
         self.db.execute(
@@ -62,15 +64,17 @@ class SqliteAnalyzerRecords:
         )
 
     def unread(self, most: int) -> list[tuple[str, str]]:
-        return self.db.execute(
-            "SELECT task_id, batch_id FROM batches WHERE body IS NOT NULL ORDER BY rowid LIMIT ?", (most,)
-        ).fetchall()
+        whole = "SELECT task_id, batch_id FROM batches WHERE body IS NOT NULL ORDER BY rowid LIMIT ?"
+        in_pieces = f"SELECT task_id, batch_id FROM incoming WHERE state = {RECEIVED} ORDER BY number LIMIT ?"
+        return [row for query in (whole, in_pieces) for row in self.db.execute(query, (most,))][:most]
 
     def body(self, task_id: str, batch_id: str) -> bytes | None:
         row = self._one("SELECT body FROM batches WHERE task_id = ? AND batch_id = ?", task_id, batch_id)
         return None if row is None else row[0]
 
     def add_total(self, task_id: str, total: BatchTotal) -> None:
+        if self._read_in_pieces(task_id, total):
+            return
         self.db.execute(
             "UPDATE batches SET body = NULL, total = ?, dropped = ?, void = ? WHERE task_id = ? AND batch_id = ?",
             (json.dumps(total.total), total.dropped, total.void, task_id, total.batch_id),
@@ -112,11 +116,12 @@ class SqliteAnalyzerRecords:
         return [_release(row) for row in rows]
 
     def progress(self, task_id: str) -> Progress:
+        # A round's id is its campaign's, a dot and more; "/" comes after the dot.
+        own = "(task_id = ?1 OR (task_id > ?1 || '.' AND task_id < ?1 || '/'))"
         row = self.db.execute(
-            "SELECT COUNT(*), COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0), "
-            "(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE task_id = ?1 "
-            # A round's id is its campaign's, a dot and more; "/" comes after the dot.
-            "OR (task_id > ?1 || '.' AND task_id < ?1 || '/')",
+            f"SELECT COUNT(*) + (SELECT COUNT(*) FROM incoming WHERE state = {RECEIVED} AND {own}), "
+            "COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0), "
+            f"(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE {own}",
             (task_id,),
         ).fetchone()
         return Progress(*row)

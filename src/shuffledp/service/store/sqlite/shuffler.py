@@ -6,14 +6,16 @@ from collections.abc import Iterator
 from functools import cache
 
 from shuffledp.service.store.contract import BatchPart, Counts, Lease
+from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.wire import position_of
 
 LABEL = "shuffler 2"
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
 #
-# A batch's ciphertexts are in two tables of its own, `parts_<number>` and `pieces_<number>`: SQLite overwrites what is
-# deleted, but not what it has moved when a page was split. A dropped table's pages are overwritten whole.
+# A batch's ciphertexts are in tables of its own, `parts_<number>`, `pieces_<number>` and, while a large one is mixed,
+# `buckets_<number>`: SQLite overwrites what is deleted, but not what it has moved when a page was split. A dropped
+# table's pages are overwritten whole.
 SCHEMA = """
 CREATE TABLE tasks (
     task_id TEXT PRIMARY KEY, routing TEXT NOT NULL, next_position INTEGER NOT NULL, reports INTEGER NOT NULL
@@ -46,6 +48,8 @@ TIDYING, READY, SENT, GONE = range(4)
 _FULL = "filled = size"
 # In one commit: more would make others wait.
 MOST_BYTES, MOST_IDS = 1 << 20, 2000
+# A run's place in its table: the bucket, then the number of the run in so many bits.
+_RUN_BITS = 20
 
 
 @cache
@@ -73,7 +77,7 @@ def _in_blocks(ids: list[bytes]) -> Iterator[list[bytes]]:
         start += count
 
 
-class SqliteShufflerRecords:
+class SqliteShufflerRecords(SqliteIncoming):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -135,20 +139,24 @@ class SqliteShufflerRecords:
         for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
             self.db.execute(_insert(len(block)), (task_id, *block))
         for part in parts:
-            [(number, filled)] = self.db.execute(
-                "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
-                "bytes = bytes + excluded.bytes RETURNING number, filled",
-                (task_id, part.batch_id, part.size, part.reports, len(part.body)),
-            ).fetchall()
-            if filled == part.reports:
-                self.db.execute(f"CREATE TABLE parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)")
-            self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
+            self._keep_part(task_id, part)
         self.db.execute(
             "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
             (task_id, json.dumps([position_of(seat) for seat in seats])),
         )
         self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
+
+    def _keep_part(self, task_id: str, part: BatchPart) -> None:
+        [(number, filled)] = self.db.execute(
+            "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
+            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
+            "bytes = bytes + excluded.bytes RETURNING number, filled",
+            (task_id, part.batch_id, part.size, part.reports, len(part.body)),
+        ).fetchall()
+        if filled == part.reports:
+            table = f"CREATE TABLE IF NOT EXISTS parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)"
+            self.db.execute(table)
+        self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
@@ -161,15 +169,52 @@ class SqliteShufflerRecords:
         rows = self.db.execute(f"SELECT body FROM parts_{self._number('batches', task_id, batch_id)}")
         return [row[0] for row in rows]
 
+    def full_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM batches WHERE task_id = ? AND batch_id = ? AND {_FULL}"
+        row = self.db.execute(query, (task_id, batch_id)).fetchone()
+        return None if row is None else int(row[0])
+
+    def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
+        number = self._number("batches", task_id, batch_id)
+        query = f"SELECT seat, body FROM parts_{number} WHERE seat > ? ORDER BY seat"
+        found, length = [], 0
+        # A place is a seat and one more: the first is not 0.
+        for seat, body in self.db.execute(query, (after - 1,)):
+            found.append((seat + 1, body))
+            length += len(body)
+            if length >= most_bytes:
+                break
+        return found
+
+    def add_runs(self, task_id: str, batch_id: str, number: int, runs: list[tuple[int, bytes]]) -> None:
+        table = f"buckets_{self._number('batches', task_id, batch_id)}"
+        if number == 0:
+            self.db.execute(f"CREATE TABLE {table} (place INTEGER PRIMARY KEY, body BLOB NOT NULL)")
+        for bucket, body in runs:
+            self.db.execute(f"INSERT INTO {table} VALUES (?, ?)", ((bucket << _RUN_BITS) + number, body))
+
+    def bucket(self, task_id: str, batch_id: str, bucket: int) -> bytes:
+        table = f"buckets_{self._number('batches', task_id, batch_id)}"
+        query = f"SELECT body FROM {table} WHERE place >= ? AND place < ? ORDER BY place"
+        return b"".join(row[0] for row in self.db.execute(query, (bucket << _RUN_BITS, (bucket + 1) << _RUN_BITS)))
+
     def has_draft(self, task_id: str, batch_id: str) -> bool:
-        return self._is_table(f"pieces_{self._number('batches', task_id, batch_id)}")
+        number = self._number("batches", task_id, batch_id)
+        return self._is_table(f"pieces_{number}") or self._is_table(f"buckets_{number}")
 
     def _is_table(self, name: str) -> bool:
         query = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?"
         return self.db.execute(query, (name,)).fetchone() is not None
 
     def drop_draft(self, task_id: str, batch_id: str) -> bool:
-        return self._delete_some(f"pieces_{self._number('batches', task_id, batch_id)}", "piece")
+        return self._drop_draft(self._number("batches", task_id, batch_id))
+
+    def _drop_draft(self, number: int) -> bool:
+        """Some of what a try to seal a batch has left; True if nothing is left."""
+        return self._drop_some(f"pieces_{number}", "piece") and self._drop_some(f"buckets_{number}", "place")
+
+    def _drop_some(self, table: str, column: str) -> bool:
+        return not self._is_table(table) or self._delete_some(table, column)
 
     def add_piece(self, task_id: str, batch_id: str, number: int, body: bytes | memoryview) -> None:
         table = f"pieces_{self._number('batches', task_id, batch_id)}"
@@ -185,7 +230,10 @@ class SqliteShufflerRecords:
     def tidy(self, task_id: str, batch_id: str) -> bool:
         if not self._settle_ids(task_id):
             return False
-        if not self._delete_some(f"parts_{self._number('sealed', task_id, batch_id)}", "seat"):
+        number = self._number("sealed", task_id, batch_id)
+        if not self._drop_some(f"buckets_{number}", "place"):
+            return False
+        if not self._delete_some(f"parts_{number}", "seat"):
             return False
         self._set_state(READY, (task_id, batch_id))
         return True
@@ -205,12 +253,22 @@ class SqliteShufflerRecords:
         return self._in_state(READY)
 
     def sealed(self, task_id: str, batch_id: str) -> bytes | None:
-        key = (task_id, batch_id)
-        row = self.db.execute("SELECT state FROM sealed WHERE task_id = ? AND batch_id = ?", key).fetchone()
-        if row is None or row[0] >= SENT:
+        if self.sealed_bytes(task_id, batch_id) is None:
             return None
         query = f"SELECT body FROM pieces_{self._number('sealed', task_id, batch_id)} ORDER BY piece"
         return b"".join(piece[0] for piece in self.db.execute(query))
+
+    def sealed_bytes(self, task_id: str, batch_id: str) -> int | None:
+        query = f"SELECT bytes FROM sealed WHERE task_id = ? AND batch_id = ? AND state < {SENT}"
+        row = self.db.execute(query, (task_id, batch_id)).fetchone()
+        return None if row is None else int(row[0])
+
+    def piece(self, task_id: str, batch_id: str, number: int) -> bytes | None:
+        if self.sealed_bytes(task_id, batch_id) is None:
+            return None
+        table = f"pieces_{self._number('sealed', task_id, batch_id)}"
+        row = self.db.execute(f"SELECT body FROM {table} WHERE piece = ?", (number,)).fetchone()
+        return None if row is None else row[0]
 
     def purge(self, task_id: str, batch_id: str) -> bool:
         is_gone = self._delete_some(f"pieces_{self._number('sealed', task_id, batch_id)}", "piece")
@@ -263,7 +321,7 @@ class SqliteShufflerRecords:
         if row is None:
             return True
         # A try to seal it may have left pieces of it.
-        if self._is_table(f"pieces_{row[0]}") and not self._delete_some(f"pieces_{row[0]}", "piece"):
+        if not self._drop_draft(row[0]):
             return False
         if self._delete_some(f"parts_{row[0]}", "seat"):
             self.db.execute("DELETE FROM batches WHERE number = ?", (row[0],))

@@ -1,0 +1,37 @@
+"""What a shuffler's store must offer to a hop of a cascade, which takes whole batches from the hop before it."""
+
+import json
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Protocol
+
+from shuffledp.service.delivery import IncomingRecords
+
+if TYPE_CHECKING:
+    from shuffledp.service.store.contract import BatchPart
+
+
+class HopRecords(IncomingRecords, Protocol):
+    """Batches that a later hop of a cascade takes, inside one transaction."""
+
+    def received(self, task_id: str, batch_id: str) -> str | None:
+        """The SHA-256 of a batch that the hop before this one has sent, in hexadecimal; None if it has not."""
+
+    def receive(self, task_id: str, part: "BatchPart", digest: str) -> None:
+        """Keep a batch that comes in one body, full at once, and remember its SHA-256."""
+
+    def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
+        """The pieces that have come are the batch of so many users, full at once; remember its SHA-256."""
+
+    def drop_incoming(self, task_id: str, batch_id: str) -> None:
+        """Forget pieces of a batch that was not received; nothing happens if there are none."""
+
+
+def hops_in(routings: Iterable[str]) -> str:
+    """Which hops of cascades a shuffler's store is of, in words, from what it has of its tasks; "" for none.
+
+    >>> hops_in(['{"hop": 2, "layers": 1}', '{"users": 10}'])
+    ', hop 2'
+    """
+    known = [json.loads(text) for text in routings]
+    own = {each.get("layouts", [each])[0].get("hop") for each in known} - {None}
+    return "".join(f", hop {hop}" for hop in sorted(own))
