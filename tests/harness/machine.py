@@ -40,7 +40,9 @@ class Machine(Model):
     trace: list[str] = field(default_factory=list)
     new_task: Callable[[PublicKey, random.Random], Task] = some_count
     longest_read: int = 8
-    """Statements of a commit that reads a batch, about."""
+    """Statements of the commits that read a batch, about."""
+    longest_seal: int = 12
+    longest_send: int = 6
 
     def __post_init__(self) -> None:
         self.choice = random.Random(self.seed)
@@ -222,12 +224,12 @@ class Machine(Model):
             place.was_late |= place.ends <= self.world.clock.now()
 
     def seal(self) -> None:
-        end = self.with_kill("shuffler", 12)
+        end = self.with_kill("shuffler", self.longest_seal)
         self.world.shuffler.seal_full()
         end()
 
     def deliver(self) -> None:
-        end = self.with_kill(self.choice.choice(("shuffler", "analyzer")), 6)
+        end = self.with_kill(self.choice.choice(("shuffler", "analyzer")), self.longest_send)
         fates = ("delivered", "lost", "answer lost", "twice", "refused")
         self.world.network.fate = lambda: self.choices(fates, (60, 15, 10, 10, 5))
         self.world.shuffler.send_waiting()

@@ -113,8 +113,7 @@ class OpenerHere:
     """Opens in this process."""
 
     key: PrivateKey
-
-    at_once = 1
+    at_once: int = 1
 
     def open(self, body: bytes, task_id: str, batch_id: str) -> Unpacked:
         """All messages of a batch."""

@@ -33,6 +33,7 @@ from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.desk import Accepted, ShufflerDesk
+from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart, BatchTotal, Lease, Release
@@ -212,6 +213,11 @@ class Service:
     signing: SigningKey = field(default_factory=SigningKey.generate)
     address: Callable[[str], str] | None = None
     """Of stores, by their names; without it they are files in the folder."""
+    sizes: BatchSizes | None = None
+    workers: int = 1
+    """Pieces that the analyzer itself opens at a time."""
+    posted: dict[str, bytes] = field(default_factory=dict)
+    """What the shuffler sent, by its path."""
 
     def __post_init__(self) -> None:
         self.bits, self.loop = RandomBits.secure(), Loop()
@@ -219,7 +225,7 @@ class Service:
         self.analyzer = AnalyzerServer(
             open_analyzer_store(address("analyzer")),
             key=self.key,
-            opener=OpenerHere(self.key),
+            opener=OpenerHere(self.key, self.workers),
             signing=self.signing,
             clock=self.clock,
         )
@@ -229,12 +235,14 @@ class Service:
             post=self._post,
             clock=self.clock,
             lease_seconds=self.lease_seconds,
+            sizes=self.sizes,
         )
         self.shuffler_app = shuffler_app(self.shuffler, self.tokens)
         self.apps = {"shuffler": self.shuffler_app, "analyzer": self.analyzer_app}
 
-    def _post(self, path: str, body: bytes) -> int:
-        headers = {"Content-Type": BINARY}
+    def _post(self, path: str, body: bytes, media: str = BINARY) -> int:
+        headers = {"Content-Type": media}
+        self.posted[path] = body
         return self.at("analyzer", "hop").post(path, content=body, headers=headers).status_code
 
     def at(self, server: str, role: str | None = None) -> httpx.Client:
@@ -364,7 +372,7 @@ class ShufflerMemory:
         return sum(part.reports for part in parts.values()) == size
 
     def full_bytes(self, task_id: str, batch_id: str) -> int | None:
-        return sum(map(len, self.parts(task_id, batch_id))) if self.is_full(task_id, batch_id) else None
+        return len(b"".join(self.parts(task_id, batch_id))) if self.is_full(task_id, batch_id) else None
 
     def parts(self, task_id: str, batch_id: str) -> list[bytes]:
         return [part.body for part in self.open[batch_id][1].values()]
@@ -393,6 +401,9 @@ class AnalyzerMemory:
         self.read: dict[str, BatchTotal] = {}
         self.kept: Any = None
         self.released: list[Release] = []
+
+    def incoming_bytes(self, task_id: str, batch_id: str) -> int:
+        return 0
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
         return self.digests.get(batch_id)

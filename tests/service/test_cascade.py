@@ -16,6 +16,7 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import MeasuredCost, TaskCost
 from shuffledp.service.crypto import PrivateKey, binding
+from shuffledp.service.delivery import Sending
 from shuffledp.service.hops import add_layers
 from shuffledp.service.models import round_of_model, unchecked_model
 from shuffledp.service.problems import RefusedError
@@ -141,7 +142,16 @@ def test_a_hop_that_doubles_a_message_marks_nothing(make: Callable[..., Cascade]
     assert cascade.servers[1].seal_full()
     body = cascade.servers[1]._store.read(lambda records: records.sealed(task.id, BATCH))
     rows = cut(body, 173)
-    cascade.servers[2].deliver(task.id, BATCH, b"".join([rows[0], rows[0], *rows[2:]]))
+    doubled = [*rows[:-1], rows[0]]
+    if sizes is None:
+        assert cascade.servers[2].deliver(task.id, BATCH, b"".join(doubled))
+    else:
+        # The copy in another piece than its original, which is not in memory at the same time.
+        half, sending = len(rows) // 2, Sending()
+        for number, piece in enumerate((b"".join(doubled[:half]), b"".join(doubled[half:]))):
+            sending.add(piece)
+            assert cascade.servers[2].take_piece(task.id, BATCH, number, piece)
+        assert cascade.servers[2].take_manifest(task.id, BATCH, sending.manifest())
     for hop in (2, 3):
         assert cascade.pass_on(hop)
     cascade.analyzer.read_all()
@@ -165,10 +175,16 @@ def test_a_message_of_another_batch_task_or_hop_does_not_open(make: Callable[...
         sealed = cascade.key.public.seal([bytes(29)], binding(task.id, BATCH))
         return lambda batches: add_layers(sealed, hops, task_id, batch_id)[0] + numbered(task, 0)(batches)[173:]
 
-    rest = [numbered(task, person) for person in range(len(strangers), USERS)]
-    cascade.report(task, [*(strange(*each) for each in strangers), *rest])
+    def of_another_hop(batches: Any) -> bytes:
+        """For hop 1's key, but bound to hop 2."""
+        inner = cascade.public[1].seal([bytes(77)], binding(task.id, BATCH, 2))
+        return cascade.public[0].seal(inner, binding(task.id, BATCH, 2))[0] + numbered(task, 0)(batches)[173:]
+
+    rest = [numbered(task, person) for person in range(len(strangers) + 1, USERS)]
+    cascade.report(task, [*(strange(*each) for each in strangers), of_another_hop, *rest])
     cascade.work()
-    assert cascade.malformed == len(strangers)
+    assert cascade.malformed == len(strangers) + 1
+    assert cascade.servers[1].replaced.labels("unopened")._value.get() == len(strangers) + 1
 
 
 # --- counts and repeats ---------------------------------------------------------------------------

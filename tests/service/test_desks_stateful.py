@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from harness.machine import run
+from harness.machine import Machine, run
 from harness.model import WrongError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.shuffler.desk import ShufflerDesk, permuted
+from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import Post, ShufflerServer
 from shuffledp.service.store import sqlite
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
@@ -33,6 +34,30 @@ def test_nothing_is_lost_doubled_or_permuted_again_whatever_happens(
     assert told["acknowledged"] > 30 and told["sealed"] > 8 and told["tasks finished"] > 0, told
     assert min(told["refused"], told["retried"], told["stray"]) > 0, told
     assert sum(count for words, count in told.items() if "killed" in words) > 20, told
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_nothing_is_lost_or_doubled_by_batches_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """Every batch is dealt to buckets, travels in pieces of four messages and is opened piece by piece."""
+    in_small_pieces(monkeypatch)
+    machine = run(tmp_path, seed, STEPS // 2, kind=PiecesMachine, sizes=IN_PIECES)
+    told = machine.told
+    assert told["acknowledged"] > 30 and told["sealed"] > 8 and machine.world.network.manifests > 8, told
+    inside = ("shuffler killed inside a step", "analyzer killed inside a step")
+    assert all(told[words] > 3 for words in inside) and told["stray"] > 0, told
+
+
+class PiecesMachine(Machine):
+    """Servers die anywhere in the many commits that a batch in pieces takes."""
+
+    longest_read = 60
+    longest_seal = 200
+    longest_send = 60
+
+
+IN_PIECES = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=7 * CIPHERTEXT_BYTES, bucket=5 * CIPHERTEXT_BYTES)
 
 
 def in_small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,8 +1,10 @@
 """Batches that are permuted, delivered and opened piece by piece: on both stores the same as if they were whole."""
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,13 +13,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from harness.world import OpenerHere, accept_reports, ciphertexts, made_report, rows, small_task
+from harness.looking import SqliteLook
+from harness.postgresql import Server
+from harness.world import OpenerHere, World, accept_reports, ciphertexts, made_report, open_here, rows, small_task
 from service.test_sealed_orders import marked, places_in
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer import results
 from shuffledp.service.analyzer.openings import Openings
-from shuffledp.service.analyzer.results import PieceResult, copies_among
+from shuffledp.service.analyzer.results import PieceResult, copies_among, tally_of
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.delivery import LARGEST_PIECE_BYTES, Manifest, Sending, recut
@@ -29,6 +33,7 @@ from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import ClaimLostError
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
+from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 SMALL = BatchSizes(whole=0, piece=50 * CIPHERTEXT_BYTES, dealt=300 * CIPHERTEXT_BYTES, bucket=200 * CIPHERTEXT_BYTES)
@@ -78,8 +83,8 @@ def sealing(store_address: Callable[[str], str]) -> Iterator[Sealing]:
 def test_two_passes_over_a_store_leave_no_memory_of_how_it_came(
     sealing: Sealing, assert_uniform_orders: Callable[..., None]
 ) -> None:
-    """12 batches of 1,500 messages in three uploads, 8 buckets, pieces of 50: one order says nothing about the next."""
-    for number in range(12):
+    """6 batches of 1,500 messages in three uploads, 8 buckets, pieces of 50: one order says nothing about the next."""
+    for number in range(6):
         sealing.fill(users=15, messages=100, uploads=3, number=number)
     assert sealing.server.seal_full() and sealing.server.send_waiting()
     by_batch: dict[str, list[bytes]] = {}
@@ -92,7 +97,7 @@ def test_two_passes_over_a_store_leave_no_memory_of_how_it_came(
             by_batch.setdefault(path.split("/")[3], []).append(body)
             assert len(body) <= SMALL.piece and not len(body) % CIPHERTEXT_BYTES
     orders = [places_in(b"".join(pieces)) for pieces in by_batch.values()]
-    assert len(orders) == 12 and {tuple(sorted(order)) for order in orders} == {tuple(range(1500))}
+    assert len(orders) == 6 and {tuple(sorted(order)) for order in orders} == {tuple(range(1500))}
     assert_uniform_orders(orders)
 
 
@@ -407,3 +412,119 @@ def test_results_survive_a_restart_and_only_the_rest_is_opened(
     assert receiving.total() is None
     assert receiving.server.read_all() == 1 and sorted(opened.values()) == [1] * (len(pieces) - 1) + [2]
     assert receiving.total().dropped == 0
+
+
+def test_copies_in_other_pieces_are_dropped_as_in_the_whole(receiving: Receiving) -> None:
+    """The first of each id stays, in whichever pieces its copies are; pieces that have none are opened once."""
+    receiving.sealed[-1], receiving.sealed[8], receiving.sealed[9] = (receiving.sealed[at] for at in (0, 1, 2))
+    pieces = receiving.cut(4)
+    for number, piece in enumerate(pieces):
+        receiving.give(number, piece)
+    assert receiving.declare(manifest_of(pieces)) and receiving.server.read_all() == 1
+    whole = open_here(receiving.key, b"".join(receiving.sealed), receiving.task.id, receiving.batch.batch_id)
+    size = receiving.batch.size
+    expected = receiving.task.plan.mechanism(size).read(tally_of(receiving.task.plan, size, whole, size))
+    assert whole.malformed == 3 and (receiving.total().total, receiving.total().dropped) == expected
+
+
+def test_on_postgresql_nothing_of_a_large_batch_is_left(postgresql: Server, tmp_path: Path) -> None:
+    """When its first piece leaves, the keys of parts and buckets are destroyed; when it has left, so is the last."""
+    schema, keys = postgresql.new_schema(), tmp_path / "batch keys"
+    sealing = Sealing(postgresql.address(keys, schema))
+    sealing.fill(users=30, messages=20, uploads=3)
+    kept: list[int] = []
+
+    def post(path: str, body: bytes, media: str = "") -> int:
+        kept.append(len(list(keys.iterdir())))
+        return 201
+
+    sealing.server._post = post
+    sealing.server._seal_and_send()
+    # The store's own key, and while it is sent the key of its pieces.
+    assert set(kept) == {2} and len(kept) > 10 and len(list(keys.iterdir())) == 1
+    sealing.server.stop()
+
+
+def test_pieces_that_are_read_are_deleted_also_after_a_kill(
+    receiving: Receiving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that dies after the total and before the pieces are gone leaves them to the next one."""
+    pieces = receiving.cut(4)
+    for number, piece in enumerate(pieces):
+        receiving.give(number, piece)
+    receiving.declare(manifest_of(pieces))
+
+    def dies(*_: Any) -> None:
+        raise MemoryError("as good as a kill")
+
+    drop = receiving.server._drop_pieces
+    monkeypatch.setattr(receiving.server, "_drop_pieces", dies)
+    with pytest.raises(MemoryError):
+        receiving.server.read_all()
+    total = receiving.total()
+    assert total is not None
+    monkeypatch.setattr(receiving.server, "_drop_pieces", drop)
+    assert receiving.server.read_all() == 0 and receiving.total() == total
+    counts = [f"SELECT COUNT(*) FROM {name}" for name in ("pieces", "incoming")]
+    left = receiving.store.read(lambda records: [records.db.execute(query).fetchone()[0] for query in counts])
+    assert left == [0, 0]
+
+
+# --- a full disk ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("role", "statement"),
+    [
+        ("shuffler", "INSERT INTO buckets_"),
+        ("shuffler", "INSERT INTO pieces_"),
+        ("analyzer", "INSERT INTO pieces"),
+        ("analyzer", "INSERT OR REPLACE INTO results"),
+        ("analyzer", "INSERT INTO batches"),
+        ("analyzer", "UPDATE incoming"),
+    ],
+)
+def test_a_disk_that_is_full_in_the_middle_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, role: str, statement: str
+) -> None:
+    unit = CIPHERTEXT_BYTES
+    world = World(tmp_path / "world", sizes=BatchSizes(whole=0, piece=4 * unit, dealt=9 * unit, bucket=7 * unit))
+    task = small_task(world.key.public, users=24)
+    world.add_task(task)
+    seats = world.shuffler.take_seats(task.id, 24).result(timeout=10)
+    made = [made_report(task, seat.batches, bits=world.bits) for seat in seats]
+    reports = [SentReport(world.new_id(), seat.seat, each.body) for seat, each in zip(seats, made, strict=True)]
+    assert all(answer.new for answer in accept_reports(world.shuffler, task.id, reports).result(timeout=10))
+    writer, seen = world.writers[role], [0]
+    execute = writer.execute
+
+    def full(words: str, *given: Any) -> Any:
+        seen[0] += words.startswith(statement)
+        if words.startswith(statement) and seen[0] > 1:
+            raise sqlite3.OperationalError("database or disk is full")
+        return execute(words, *given)
+
+    monkeypatch.setattr(writer, "execute", full)
+    with suppress(RefusedError):
+        world.shuffler.seal_full()
+    with suppress(RefusedError):
+        world.shuffler.send_waiting()
+    with suppress(RefusedError):
+        world.analyzer.read_all()
+    assert seen[0] > 1
+    monkeypatch.undo()
+    assert world.shuffler.seal_full() and world.shuffler.send_waiting()
+    world.analyzer.read_all()
+    totals = {row[1]: row[4:] for row in SqliteLook().read(world.stores["analyzer"])}
+    for batch_id, (total, dropped, void) in totals.items():
+        coins = getattr(task.plan.mechanism(_size(task, batch_id)), "coins", 0)
+        ones = sum(each.ones.get(batch_id, 0) for each in made)
+        assert (json.loads(total), dropped, void) == (ones - coins // 2, 0, 0)
+    assert len(totals) == world.shuffler.counts(task.id)["batches_sent"] > 5
+    world.close()
+
+
+def _size(task: Task, batch_id: str) -> int:
+    place = task.routing.find(batch_id)
+    assert place is not None
+    return task.routing.schedule.batch_users(place[1], place[2])

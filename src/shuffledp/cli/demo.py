@@ -228,17 +228,17 @@ def _report(run: Path, number: int, values: Any, shuffler: str, token: Path, fol
         ),
         *("--token-file", str(token), "--outbox", str(run / f"outbox-{number}.db"), "--json"),
     ]
-    client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        while client.poll() is None:
-            follow()
-            time.sleep(0.3)
-    finally:
-        client.kill()
-        file.unlink()
-    follow()
-    if client.returncode != 0:
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as client:
+        try:
+            while client.poll() is None:
+                follow()
+                time.sleep(0.3)
+        finally:
+            client.kill()
+            file.unlink()
+        follow()
         said = (client.stdout.read() if client.stdout else b"") + (client.stderr.read() if client.stderr else b"")
+    if client.returncode != 0:
         raise RuntimeError(f"a client failed: {said.decode(errors='replace')[-500:]}")
 
 

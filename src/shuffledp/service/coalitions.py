@@ -105,26 +105,26 @@ def looking(plan: Plan, hops: int) -> list[Coalition]:
         hops: how many there are.
     """
     everybody = parties_of(hops)
+    # Whoever sees messages without their senders has to do with the same accountant: it is asked once a share.
+    left = {users: _epsilon(plan, users) for users in (0.0, *_SHARES)}
     return [
-        _coalition(plan, some, learned(frozenset(some), hops), users)
+        _coalition(plan, some, learned(frozenset(some), hops), users, left[users])
         for count in range(1, len(everybody) + 1)
         for some in combinations(everybody, count)
         for users in (0.0, *(_SHARES if learned(frozenset(some), hops) in (PERMUTED, BOTH) else ()))
     ]
 
 
-def _coalition(plan: Plan, parties: tuple[str, ...], learns: str, users: float) -> Coalition:
-    epsilon: float | None
-    delta: float | None
+def _coalition(
+    plan: Plan, parties: tuple[str, ...], learns: str, users: float, left: tuple[float | None, float | None]
+) -> Coalition:
+    epsilon, delta = left
     words = _WORDS[learns]
     if learns in (COUNTS, WHO):
         epsilon, delta = 0.0, 0.0
     elif learns == ALL:
         epsilon, delta = plan.local_epsilon, plan.local_delta
-        left = "nothing protects a user" if epsilon is None else "a user's own randomness is left"
-        words = f"{words}: {left}"
-    else:
-        epsilon, delta = _epsilon(plan, users)
+        words += ": " + ("nothing protects a user" if epsilon is None else "a user's own randomness is left")
     return Coalition(parties=parties, users=users, learns=learns, epsilon=epsilon, delta=delta, in_words=words)
 
 

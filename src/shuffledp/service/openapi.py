@@ -163,6 +163,9 @@ def operations_of(endpoints: type) -> dict[str, Operation]:
 def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, Any]:
     """The OpenAPI document of a server with these operations."""
     words = ("type", "title", "status", "detail")
+    paths: dict[str, dict[str, Any]] = {}
+    for each in operations:
+        paths.setdefault(each.path, {})[each.method.lower()] = each.document()
     problem = {
         "type": "object",
         "required": list(words),
@@ -171,7 +174,7 @@ def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, An
     return {
         "openapi": "3.1.0",
         "info": {"title": f"ShuffleDP {role}", "version": "1"},
-        "paths": {each.path: {each.method.lower(): each.document()} for each in operations},
+        "paths": paths,
         "components": {
             "schemas": {"Problem": problem},
             "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},

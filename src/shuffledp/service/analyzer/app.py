@@ -75,14 +75,12 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
 
-    @operation(
-        "POST /v1/openings", {200: "A piece, and what to know of it.", 204: "There is none."}, OPEN, gives=(BINARY,)
-    )
+    @operation("POST /v1/openings", {200: "A piece; nothing where there is none."}, OPEN, gives=(BINARY,))
     async def lease_piece(self, request: Request) -> Response:
         """A piece of a large batch to open, for a while: a header, ids of copies, ciphertexts."""
         taken = await asyncio.to_thread(self.server.work.take)
         if taken is None:
-            return Response(status_code=204)
+            return Response(media_type=BINARY)
         lease, body = taken
         return Response(pack_lease(lease, self.server.work.openings.seconds, body), media_type=BINARY)
 

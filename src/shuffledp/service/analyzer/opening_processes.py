@@ -37,8 +37,10 @@ def open_until_told(url: str, key: PrivateKey, token: str, processes: int) -> in
     """
     context = multiprocessing.get_context("spawn")
     told, counted, wrong = context.Event(), context.Value("q", 0), context.SimpleQueue()
+    # A handler must wait for no lock: it only says that a signal came.
+    signals: list[int] = []
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, lambda *_: told.set())
+        signal.signal(each, lambda number, _: signals.append(number))
 
     def started() -> Any:
         process = context.Process(target=_work, args=(url, key.raw, token, told, counted, wrong), daemon=True)
@@ -46,16 +48,15 @@ def open_until_told(url: str, key: PrivateKey, token: str, processes: int) -> in
         return process
 
     running = [started() for _ in range(processes or os.cpu_count() or 1)]
-    while not told.is_set():
-        told.wait(_LOOK_SECONDS)
-        if not wrong.empty():
-            told.set()
+    while not signals and wrong.empty():
+        time.sleep(_LOOK_SECONDS)
         for place, process in enumerate(running):
-            if not process.is_alive() and not told.is_set():
+            if not process.is_alive() and not signals and wrong.empty():
                 log("opener ended", level=30, code=process.exitcode)
                 # One that cannot even begin must not keep the machine busy.
-                told.wait(1.0)
+                time.sleep(1.0)
                 running[place] = started()
+    told.set()
     deadline = time.monotonic() + _LAST_SECONDS
     for process in running:
         process.join(max(0.0, deadline - time.monotonic()))

@@ -73,11 +73,11 @@ class RemoteOpener:
     def open_one(self) -> bool:
         """Take a piece, if there is one, open it and return what was found; answers whether it was counted."""
         answer = self._calls.once("POST", "/v1/openings")
-        if answer.status_code == 204:
-            self._wait(IDLE_SECONDS)
-            return False
         if answer.status_code != 200:
             self._refused(answer)
+            return False
+        if not answer.content:
+            self._wait(IDLE_SECONDS)
             return False
         piece = unpack_lease(answer.content)
         try:

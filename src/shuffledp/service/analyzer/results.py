@@ -124,7 +124,8 @@ class PieceResult:
         Raises:
             DataError: of other counts than the plan's, or of another number of messages.
         """
-        if self.messages != messages or self.malformed + len(self.ids) // ID_BYTES < messages:
+        ids = len(self.ids) // ID_BYTES
+        if self.messages != messages or not messages - self.malformed <= ids <= messages:
             problem = f"must be of the piece's {messages} messages"
             raise DataError("result", f"{self.messages} messages", problem, _AGAIN)
         if self.tally is None:

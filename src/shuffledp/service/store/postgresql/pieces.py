@@ -18,9 +18,8 @@ class PostgresPieces(PostgresRecords):
         return found[0] if found else None
 
     def incoming_bytes(self, task_id: str, batch_id: str) -> int:
-        some = f"SELECT number {_OF}"
-        query = f"SELECT COALESCE(SUM(bytes), 0)::bigint FROM pieces WHERE batch IN ({some})"
-        return int(self.rows(query, task_id, batch_id)[0][0])
+        known = self._one(f"bytes {_OF}", task_id, batch_id)
+        return 0 if known is None else int(known[0])
 
     def incoming_digest(self, task_id: str, batch_id: str, number: int) -> str | None:
         query = f"SELECT digest FROM pieces WHERE batch IN (SELECT number {_OF}) AND piece = %s"
@@ -38,8 +37,9 @@ class PostgresPieces(PostgresRecords):
             query = "INSERT INTO incoming (task_id, batch_id, shelf, key) VALUES (%s, %s, %s, %s) RETURNING number"
             known = (*self.rows(query, task_id, batch_id, shelf, key)[0], shelf, key)
         batch, shelf, key = known
-        query = "INSERT INTO pieces (batch, piece, digest, bytes) VALUES (%s, %s, %s, %s)"
-        self.db.execute(query, (batch, number, digest, len(body)))
+        query = "INSERT INTO pieces (batch, piece, digest) VALUES (%s, %s, %s)"
+        self.db.execute(query, (batch, number, digest))
+        self.db.execute("UPDATE incoming SET bytes = bytes + %s WHERE number = %s", (len(body), batch))
         self._write("pieces", shelf, batch, key, [(number, body)])
 
     def receive(self, task_id: str, batch_id: str, digest: str) -> None:

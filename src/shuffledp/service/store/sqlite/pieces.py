@@ -10,10 +10,10 @@ COMING, RECEIVED, READ = range(3)
 LATER = """
 CREATE TABLE IF NOT EXISTS incoming (
     number INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL, batch_id TEXT NOT NULL,
-    digest TEXT, state INTEGER NOT NULL, UNIQUE (task_id, batch_id)
+    digest TEXT, state INTEGER NOT NULL, bytes INTEGER NOT NULL DEFAULT 0, UNIQUE (task_id, batch_id)
 );
 CREATE TABLE IF NOT EXISTS pieces (
-    batch INTEGER NOT NULL, piece INTEGER NOT NULL, digest TEXT NOT NULL, bytes INTEGER NOT NULL, body BLOB NOT NULL,
+    batch INTEGER NOT NULL, piece INTEGER NOT NULL, digest TEXT NOT NULL, body BLOB NOT NULL,
     PRIMARY KEY (batch, piece)
 );
 CREATE TABLE IF NOT EXISTS results (
@@ -36,8 +36,9 @@ class SqlitePieces:
         return (0, COMING, None) if row is None else (int(row[0]), int(row[1]), row[2])
 
     def incoming_bytes(self, task_id: str, batch_id: str) -> int:
-        query = "SELECT COALESCE(SUM(bytes), 0) FROM pieces WHERE batch = ?"
-        return int(self.db.execute(query, (self._coming(task_id, batch_id)[0],)).fetchone()[0])
+        query = "SELECT bytes FROM incoming WHERE task_id = ? AND batch_id = ?"
+        row = self.db.execute(query, (task_id, batch_id)).fetchone()
+        return 0 if row is None else int(row[0])
 
     def incoming_digest(self, task_id: str, batch_id: str, number: int) -> str | None:
         query = "SELECT digest FROM pieces WHERE batch = ? AND piece = ?"
@@ -53,7 +54,8 @@ class SqlitePieces:
         if not batch:
             query = "INSERT INTO incoming (task_id, batch_id, state) VALUES (?, ?, ?) RETURNING number"
             [(batch,)] = self.db.execute(query, (task_id, batch_id, COMING)).fetchall()
-        self.db.execute("INSERT INTO pieces VALUES (?, ?, ?, ?, ?)", (batch, number, digest, len(body), body))
+        self.db.execute("INSERT INTO pieces VALUES (?, ?, ?, ?)", (batch, number, digest, body))
+        self.db.execute("UPDATE incoming SET bytes = bytes + ? WHERE number = ?", (len(body), batch))
 
     def receive(self, task_id: str, batch_id: str, digest: str) -> None:
         number, _, _ = self._coming(task_id, batch_id)

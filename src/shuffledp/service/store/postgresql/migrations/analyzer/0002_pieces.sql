@@ -4,10 +4,10 @@
 CREATE TABLE incoming (
     number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, task_id TEXT NOT NULL, batch_id TEXT NOT NULL, digest TEXT,
     shelf BIGINT NOT NULL, key BYTEA NOT NULL, results_shelf BIGINT, results_key BYTEA, results BIGINT NOT NULL DEFAULT 0,
-    UNIQUE (task_id, batch_id)
+    bytes BIGINT NOT NULL DEFAULT 0, UNIQUE (task_id, batch_id)
 );
 
 CREATE TABLE pieces (
-    batch BIGINT NOT NULL, piece BIGINT NOT NULL, digest TEXT NOT NULL, bytes BIGINT NOT NULL, result BIGINT,
+    batch BIGINT NOT NULL, piece BIGINT NOT NULL, digest TEXT NOT NULL, result BIGINT,
     PRIMARY KEY (batch, piece)
 );
