@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileOutbox, memoryOutbox } from "../shuffledp.js";
-import { problem, Shuffler } from "./worlds.js";
+import { problem, Shuffler } from "../testing/worlds.js";
 
 /** Answers each PUT in turn with what is listed; then as an honest shuffler. */
 const inTurn = (...answers) => {

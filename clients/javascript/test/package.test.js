@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 import { SecureBits } from "../internal/bits.js";
 import * as entry from "../shuffledp.js";
-import { Shuffler } from "./worlds.js";
+import { Shuffler } from "../testing/worlds.js";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const MOST_BYTES = 60_000;

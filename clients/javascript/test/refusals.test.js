@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { Client } from "../shuffledp.js";
-import { Shuffler, TASKS } from "./worlds.js";
+import { Shuffler, TASKS } from "../testing/worlds.js";
 
 async function refused(work, words) {
   await assert.rejects(work, (error) => {

@@ -7,7 +7,7 @@ import * as bits from "../internal/bits.js";
 import { honestUsers } from "../internal/randomizers.js";
 import { binding, packed, recipients, sealed, suite } from "../internal/sealing.js";
 import { checkSeat, fromHex, readTask, Schedule, toHex } from "../internal/task.js";
-import { vectors } from "./worlds.js";
+import { vectors } from "../testing/worlds.js";
 
 const TASKS = vectors("tasks");
 const named = Object.fromEntries(TASKS.tasks.map((task) => [task.name, task]));
