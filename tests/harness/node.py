@@ -29,7 +29,13 @@ class Node:
         """What Node says to these words, in the client's folder."""
         where = {**os.environ, "SHUFFLEDP_VECTORS": str(ROOT / "tests" / "vectors")}
         return subprocess.run(
-            ["node", *words], cwd=self.folder, env=where, input=stdin or "", capture_output=True, text=True, timeout=_PATIENCE
+            ["node", *words],
+            cwd=self.folder,
+            env=where,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
         )
 
     def answer(self, script: str, stdin: str) -> str:
