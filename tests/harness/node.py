@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ class Node:
 
     def run(self, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
         """What Node says to these words, in the client's folder."""
-        where = {**os.environ, "SHUFFLEDP_VECTORS": str(ROOT / "tests" / "vectors")}
+        where = {**os.environ, "SHUFFLEDP_VECTORS": str(ROOT / "tests" / "vectors"), "NODE_OPTIONS": _options()}
         return subprocess.run(
             ["node", *words],
             cwd=self.folder,
@@ -43,6 +44,13 @@ class Node:
         ran = self.run(f"testing/{script}", stdin=stdin)
         assert ran.returncode == 0, ran.stderr
         return ran.stdout
+
+
+@cache
+def _options() -> str:
+    """Before version 20 Node has Web Crypto, but not where browsers have it."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=_PATIENCE).stdout
+    return "--experimental-global-webcrypto" if int(said.strip("v").partition(".")[0]) < 20 else ""
 
 
 def node_in(folder: Path) -> Node:
