@@ -64,6 +64,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/large_batches.py
 	$(BIN)/python benchmarks/cascade.py --kills 10
 	$(BIN)/python benchmarks/live_learning.py
 

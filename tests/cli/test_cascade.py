@@ -13,9 +13,18 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from shuffledp import BinarySum, Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
-from shuffledp.service.keys import load_hop_key, load_hop_public_key, load_token, make_hop_keys, make_keys
+from shuffledp.service.coalitions import looking, replacing
+from shuffledp.service.keys import (
+    load_hop_key,
+    load_hop_public_key,
+    load_public_key,
+    load_token,
+    make_hop_keys,
+    make_keys,
+)
 from shuffledp.service.task import Task
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
@@ -92,6 +101,15 @@ def test_explain_lists_every_set_of_parties(run, asked) -> None:
     assert "hops must be 2 or 3" in asked(*words, 4, code=2)["error"]["message"]
 
 
+def test_the_pages_figures_are_the_accountants() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "howto" / "run-a-cascade.md").read_text("utf-8")
+    plan = BinarySum.plan(users=1000, privacy=Privacy(1, 1e-6), live=True)
+    by_users = {row.users: row.epsilon for row in looking(plan, 3) if row.users}
+    assert f"epsilon {by_users[0.1]:.3g} with a tenth of the users, {by_users[0.5]:.3g} with a half" in page
+    tenth, half = (replacing(plan, count).epsilon for count in (100, 500))
+    assert f"epsilon {tenth:.3g} after 100 replaced messages" in page and f"{half:.3g} after 500" in page
+
+
 def test_the_doctor_knows_a_hops_folder(asked, folders: Folders, tmp_path: Path) -> None:
     asked("task", "create", *PLAN, "--keys", folders.keys, *folders.named[:4], "-o", tmp_path / "task.json")
     checks = {
@@ -153,9 +171,6 @@ def free_ports(count: int) -> list[int]:
 
 @pytest.fixture(scope="module")
 def serving(folders: Folders, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    from shuffledp import BinarySum, Privacy
-    from shuffledp.service.keys import load_public_key
-
     place = tmp_path_factory.mktemp("serving")
     plan = BinarySum.plan(users=USERS, privacy=Privacy(4, 1e-2), method="coins")
     hops = [load_hop_public_key(each) for each in folders.hops]

@@ -8,7 +8,7 @@ from shuffledp.cli.usage import whole_number
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 SAID = [
-    (["serve"], "say one of shuffler, analyzer, all: see `shuffledp serve --help`"),
+    (["serve"], "say one of shuffler, analyzer, all, cascade: see `shuffledp serve --help`"),
     (["task"], "say one of create, show, send: see `shuffledp task --help`"),
     (["ledger"], "say one of open, show, spend, close"),
     (["plan"], "or another: see `shuffledp plan --help`"),

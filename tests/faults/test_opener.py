@@ -11,9 +11,10 @@ from contextlib import closing
 
 import pytest
 
-from shuffledp.service.analyzer.opening import ClosedError, Opener
+from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.wire import MESSAGE_BYTES
+from shuffledp.service.workers import ClosedError
 
 _SERVER = """
 import sys, time

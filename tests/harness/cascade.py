@@ -4,21 +4,23 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
 from typing import Any
 
+import httpx
 import numpy as np
 
-from harness.world import OpenerHere, PeelerHere, accept_reports
+from harness.world import Kill, OpenerHere, PeelerHere, accept_reports, watch
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.delivery import Manifest
-from shuffledp.service.hops import wrap
+from shuffledp.service.onion import wrap
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.large import BatchSizes
-from shuffledp.service.shuffler.peeling import Layer
+from shuffledp.service.shuffler.layers import Layer
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import RoundTask, Task
@@ -59,11 +61,16 @@ class Cascade:
     sizes: BatchSizes | None = None
     address: Callable[[str], str] | None = None
     make_hop: Callable[..., ShufflerServer] = ShufflerServer
+    fate: Callable[[], str] = lambda: "delivered"
+    """Of each request between hops: delivered, lost, answer lost, or twice."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.keys = [PrivateKey.generate() for _ in range(self.hops)]
         self.key, self.signing = PrivateKey.generate(), SigningKey.generate()
+        self.dead: set[int] = set()
+        self.images: dict[int, Path] = {}
+        self.lives = 0
         self.sent: dict[int, list[Delivered]] = {number: [] for number in range(1, self.hops + 1)}
         self.opener = Writing(self.key)
         store = open_analyzer_store(str(self.folder / "analyzer.db"))
@@ -80,6 +87,8 @@ class Cascade:
     def path(self, number: int) -> str:
         """Where a hop's store is."""
         name = f"hop-{number}"
+        if number in self.images:
+            return str(self.images[number] / f"{name}.db")
         return str(self.folder / f"{name}.db") if self.address is None else self.address(name)
 
     def start(self, number: int, key: PrivateKey | None = None, hop: int | None = None) -> ShufflerServer:
@@ -97,19 +106,49 @@ class Cascade:
 
     def _post(self, number: int, path: str, body: bytes, media: str = BINARY) -> int:
         parts = path.split("/")
-        task_id, batch_id = parts[3], parts[5]
-        self.sent[number].append((task_id, batch_id, body))
-        following: Any = self.analyzer if number == self.hops else self.servers[number + 1]
+        if number in self.dead:
+            raise httpx.ConnectError("the sender is dead")
+        self.sent[number].append((parts[3], parts[5], body))
+        fate = "lost" if number + 1 in self.dead else self.fate()
+        if fate == "lost":
+            raise httpx.ConnectError("lost")
         try:
-            if len(parts) == 6:
-                new = following.deliver(task_id, batch_id, body)
-            elif parts[6] == "pieces":
-                new = following.take_piece(task_id, batch_id, int(parts[7]), body)
-            else:
-                new = following.take_manifest(task_id, batch_id, Manifest.from_text(body.decode()))
+            new = [self._taken(number, parts, body) for _ in range(2 if fate == "twice" else 1)]
         except RefusedError as refused:
             return refused.kind.status
-        return 201 if new else 200
+        if fate == "answer lost" or self.dead:
+            raise httpx.ReadTimeout("answer lost")
+        return 201 if new[-1] else 200
+
+    def _taken(self, number: int, parts: list[str], body: bytes) -> bool:
+        """What the server after this hop answers to a request."""
+        task_id, batch_id = parts[3], parts[5]
+        following: Any = self.analyzer if number == self.hops else self.servers[number + 1]
+        if len(parts) == 6:
+            return bool(following.deliver(task_id, batch_id, body))
+        if parts[6] == "pieces":
+            return bool(following.take_piece(task_id, batch_id, int(parts[7]), body))
+        return bool(following.take_manifest(task_id, batch_id, Manifest.from_text(body.decode())))
+
+    def die_during(self, number: int, statement: int, choice: Random, act: Callable[[], Any]) -> bool:
+        """Let a hop die at this statement of its writer, or after the act; a new one starts from what is on its disk.
+
+        Answers whether it was in the middle of something.
+        """
+        store: Any = self.servers[number]._store
+        self.lives += 1
+        image = self.folder / f"image {self.lives}"
+        watched = watch(store)
+        kill = Kill(Path(self.path(number)), image, statement, choice, lambda: self.dead.add(number))
+        watched.kill = kill
+        act()
+        in_the_middle, watched.kill = kill.happened, None
+        store.write(lambda records: kill.now())
+        self.servers[number].stop()
+        self.dead.discard(number)
+        self.images[number] = image
+        self.start(number)
+        return in_the_middle
 
     def serve(self, task: Any) -> Any:
         """Serve a task or a campaign everywhere."""

@@ -38,7 +38,7 @@ from shuffledp.service.origins import Origins
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
-from shuffledp.service.shuffler.peeling import Layer
+from shuffledp.service.shuffler.layers import Layer
 from shuffledp.service.shuffler.server import ShufflerServer, post_to
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task

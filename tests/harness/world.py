@@ -28,13 +28,14 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, binding
 from shuffledp.service.delivery import Manifest
-from shuffledp.service.hops import add_layers
+from shuffledp.service.onion import add_layers
 from shuffledp.service.openapi import BINARY, JSON
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.large import BatchSizes
-from shuffledp.service.shuffler.peeling import Chunk, open_layer
+from shuffledp.service.shuffler.layers import Bound, Chunk
+from shuffledp.service.shuffler.peeling import open_layer
 from shuffledp.service.shuffler.server import Answer, ShufflerServer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
@@ -100,9 +101,9 @@ class PeelerHere:
 
     key: PrivateKey
 
-    def open(self, chunks: Sequence[bytes], info: bytes, length: int) -> list[Chunk]:
+    def open(self, chunks: Sequence[bytes], bound: Bound, length: int) -> list[Chunk]:
         """What is inside each chunk."""
-        return [open_layer(info, length, self.key.raw, chunk) for chunk in chunks]
+        return [open_layer(bound, length, self.key.raw, chunk) for chunk in chunks]
 
     def close(self) -> None:
         """Nothing is held."""

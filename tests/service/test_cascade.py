@@ -17,8 +17,8 @@ from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import MeasuredCost, TaskCost
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.delivery import Sending
-from shuffledp.service.hops import add_layers
 from shuffledp.service.models import round_of_model, unchecked_model
+from shuffledp.service.onion import add_layers
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.task import Task

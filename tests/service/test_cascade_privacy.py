@@ -38,7 +38,7 @@ from shuffledp.service.coalitions import (
 )
 from shuffledp.service.crypto import binding
 from shuffledp.service.shuffler import desk as shuffler_desk
-from shuffledp.service.shuffler.peeling import Chunk, Layer, Peeled
+from shuffledp.service.shuffler.layers import Bound, Chunk, Layer, Peeled
 from shuffledp.service.task import Task
 
 USERS, WINDOW = 60, 12
@@ -83,8 +83,8 @@ class Recorded:
         rows = self.arrived(hop)
         for number in range(hop, 4):
             key = self.cascade.keys[number - 1] if number < 4 else self.cascade.key
-            info = binding(self.task.id, "1.0.1", number if number < 4 else 0)
-            [(inside, bad)] = PeelerHere(key).open([b"".join(rows)], info, len(rows[0]))
+            bound = (self.task.id, "1.0.1", number if number < 4 else 0)
+            [(inside, bad)] = PeelerHere(key).open([b"".join(rows)], bound, len(rows[0]))
             assert bad == []
             rows = cut(inside, len(rows[0]) - 48)
         return [row[:16] for row in rows]
@@ -177,8 +177,8 @@ class Following(PeelerHere):
         super().__init__(key)
         object.__setattr__(self, "links", links)
 
-    def open(self, chunks: Any, info: bytes, length: int) -> list[Chunk]:
-        opened = super().open(chunks, info, length)
+    def open(self, chunks: Any, bound: Bound, length: int) -> list[Chunk]:
+        opened = super().open(chunks, bound, length)
         for chunk, (inside, _) in zip(chunks, opened, strict=True):
             self.links.update(zip(cut(chunk, length), cut(inside, length - 48), strict=True))  # type: ignore[attr-defined]
         return opened

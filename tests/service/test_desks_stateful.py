@@ -1,6 +1,7 @@
 """Servers under everything that can happen to them (`harness.machine`); those wrong on purpose are caught."""
 
 from concurrent.futures import Future
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,18 @@ def test_nothing_is_lost_or_doubled_by_batches_in_pieces(
     machine = run(tmp_path, seed, STEPS // 2, kind=PiecesMachine, sizes=IN_PIECES)
     told = machine.told
     assert told["acknowledged"] > 30 and told["sealed"] > 8 and machine.world.network.manifests > 8, told
-    inside = ("shuffler killed inside a step", "analyzer killed inside a step")
-    assert all(told[words] > 3 for words in inside) and told["stray"] > 0, told
+    assert told["shuffler killed inside a step"] > 3, told
+    assert sum(count for words, count in told.items() if "analyzer killed" in words) > 3, told
+    assert told["stray"] > 0, told
 
 
+@dataclass
 class PiecesMachine(Machine):
     """Servers die anywhere in the many commits that a batch in pieces takes."""
 
-    longest_read = 60
-    longest_seal = 200
-    longest_send = 60
+    longest_read: int = 12
+    longest_seal: int = 60
+    longest_send: int = 8
 
 
 IN_PIECES = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=7 * CIPHERTEXT_BYTES, bucket=5 * CIPHERTEXT_BYTES)

@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,8 @@ from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.store import open_analyzer_store, open_shuffler_store
-from shuffledp.service.store.contract import ClaimLostError
+from shuffledp.service.store import migrate_store, open_analyzer_store, open_shuffler_store
+from shuffledp.service.store.contract import BatchPart, ClaimLostError
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
@@ -215,6 +215,14 @@ class Receiving:
     def declare(self, manifest: Manifest) -> bool:
         return self.server.take_manifest(self.task.id, self.batch.batch_id, manifest)
 
+    def take_all(self) -> list[bytes]:
+        """The whole batch in pieces of four messages, and its manifest."""
+        pieces = self.cut(4)
+        for number, piece in enumerate(pieces):
+            assert self.give(number, piece)
+        assert self.declare(manifest_of(pieces))
+        return pieces
+
     def whole(self) -> bool:
         return self.server.deliver(self.task.id, self.batch.batch_id, b"".join(self.sealed))
 
@@ -393,10 +401,7 @@ def test_results_survive_a_restart_and_only_the_rest_is_opened(
     receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An analyzer that dies between two pieces opens the others, and none of them twice."""
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    receiving.declare(manifest_of(pieces))
+    pieces = receiving.take_all()
     opened: Counter[bytes] = Counter()
     start = OpenerHere.start
 
@@ -417,10 +422,8 @@ def test_results_survive_a_restart_and_only_the_rest_is_opened(
 def test_copies_in_other_pieces_are_dropped_as_in_the_whole(receiving: Receiving) -> None:
     """The first of each id stays, in whichever pieces its copies are; pieces that have none are opened once."""
     receiving.sealed[-1], receiving.sealed[8], receiving.sealed[9] = (receiving.sealed[at] for at in (0, 1, 2))
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    assert receiving.declare(manifest_of(pieces)) and receiving.server.read_all() == 1
+    receiving.take_all()
+    assert receiving.server.read_all() == 1
     whole = open_here(receiving.key, b"".join(receiving.sealed), receiving.task.id, receiving.batch.batch_id)
     size = receiving.batch.size
     expected = receiving.task.plan.mechanism(size).read(tally_of(receiving.task.plan, size, whole, size))
@@ -449,10 +452,7 @@ def test_pieces_that_are_read_are_deleted_also_after_a_kill(
     receiving: Receiving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that dies after the total and before the pieces are gone leaves them to the next one."""
-    pieces = receiving.cut(4)
-    for number, piece in enumerate(pieces):
-        receiving.give(number, piece)
-    receiving.declare(manifest_of(pieces))
+    receiving.take_all()
 
     def dies(*_: Any) -> None:
         raise MemoryError("as good as a kill")
@@ -528,3 +528,53 @@ def _size(task: Task, batch_id: str) -> int:
     place = task.routing.find(batch_id)
     assert place is not None
     return task.routing.schedule.batch_users(place[1], place[2])
+
+
+# --- older stores -----------------------------------------------------------------------------
+
+
+_BEFORE = {
+    "shuffler": "ALTER TABLE batches DROP COLUMN buckets_shelf, DROP COLUMN buckets_key",
+    "analyzer": "DROP TABLE incoming, pieces",
+}
+
+
+@pytest.mark.parametrize("role", _BEFORE)
+def test_a_store_of_the_version_before_is_migrated_with_what_waits_in_it(
+    postgresql: Server, tmp_path: Path, role: str
+) -> None:
+    schema = postgresql.new_schema()
+    address = postgresql.address(tmp_path / "keys", schema)
+    opened = {"shuffler": open_shuffler_store, "analyzer": open_analyzer_store}[role]
+    body = bytes(CIPHERTEXT_BYTES)
+    with closing(opened(address)) as store:
+        store.write(lambda records: records.add_task("t", "{}"))
+        if role == "analyzer":
+            store.write(lambda records: records.add_batch("t", "1.0.1", "d" * 64, body))
+        else:
+            store.write(lambda records: records.keep("t", [], [], [BatchPart("1.0.1", 0, 1, 1, body)]))
+    with postgresql.connect(schema) as db:
+        db.execute(_BEFORE[role])
+        db.execute("DELETE FROM migrations WHERE number = 2")
+    with pytest.raises(DataError, match="store migrate"):
+        opened(address)
+    assert migrate_store(address) == (role, 1, 2)
+    with closing(opened(address)) as store:
+        if role == "analyzer":
+            assert store.read(lambda records: records.unread(10)) == [("t", "1.0.1")]
+            assert store.read(lambda records: records.body("t", "1.0.1")) == body
+        else:
+            assert store.read(lambda records: records.full_bytes("t", "1.0.1")) == len(body)
+            assert store.read(lambda records: records.parts("t", "1.0.1")) == [body]
+
+
+def test_an_analyzers_file_of_the_version_before_goes_on(tmp_path: Path) -> None:
+    """It has no tables for pieces: they are made when a server opens it, beside a batch that waits to be read."""
+    path = tmp_path / "analyzer.db"
+    with closing(open_analyzer_store(path)) as store:
+        store.write(lambda records: records.add_batch("t", "1.0.1", "d" * 64, bytes(CIPHERTEXT_BYTES)))
+        for table in ("incoming", "pieces", "results"):
+            store.write(lambda records, table=table: records.db.execute(f"DROP TABLE {table}"))
+    with closing(open_analyzer_store(path)) as store:
+        assert store.read(lambda records: records.unread(10)) == [("t", "1.0.1")]
+        assert store.read(lambda records: records.pieces("t", "1.0.1")) is None

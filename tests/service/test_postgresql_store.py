@@ -593,7 +593,10 @@ def test_another_role_other_keys_and_another_version_are_refused_and_changed_in_
     with postgresql.connect(schema) as db:
         db.execute("INSERT INTO migrations (number, name) VALUES (99, 'later')")
     for use in (open_shuffler_store, inspect_store):
-        with pytest.raises(DataError, match="must be of version 1 at most, got shuffler postgresql 99"):
+        with pytest.raises(
+            DataError,
+            match=rf"must be of version {max(migrating.files_of('shuffler'))} at most, got shuffler postgresql 99",
+        ):
             use(address())
 
 
@@ -631,10 +634,10 @@ def later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
     """A version with one more migration: the folder of its files."""
     folder = tmp_path / "migrations"
     folder.mkdir()
-    first = migrating.files_of("shuffler")[1]
-    (folder / "0001_begin.sql").write_bytes(first.read_bytes())
-    (folder / "0002_more.sql").write_text("ALTER TABLE leases ADD COLUMN note TEXT; CREATE TABLE more (x INTEGER);")
-    files = {1: folder / "0001_begin.sql", 2: folder / "0002_more.sql"}
+    known = migrating.files_of("shuffler")
+    more = folder / f"{len(known) + 1:04}_more.sql"
+    more.write_text("ALTER TABLE leases ADD COLUMN note TEXT; CREATE TABLE more (x INTEGER);")
+    files = {**known, len(known) + 1: more}
     monkeypatch.setattr(migrating, "files_of", lambda role: files)
     return folder
 
@@ -656,21 +659,27 @@ def test_an_older_store_is_migrated_when_it_is_told_to(
     with pytest.raises(DataError, match="must be free: it is held by shuffledp shuffler, process"):
         migrate_store(address())
     one.stop()
+    [more] = folder.iterdir()
+    newest = int(more.name[:4])
     for use in (open_shuffler_store, inspect_store):
-        with pytest.raises(DataError, match=r"must be of version 2.*run `shuffledp store migrate postgresql://tester@"):
+        refused = rf"must be of version {newest}.*run `shuffledp store migrate postgresql://tester@"
+        with pytest.raises(DataError, match=refused):
             use(address())
     # One that fails leaves everything as it was.
-    good = (folder / "0002_more.sql").read_text()
-    (folder / "0002_more.sql").write_text(good + "ALTER TABLE nothing ADD COLUMN note TEXT;")
+    good = more.read_text()
+    more.write_text(good + "ALTER TABLE nothing ADD COLUMN note TEXT;")
     with pytest.raises(psycopg.errors.UndefinedTable):
         migrate_store(address())
-    (folder / "0002_more.sql").write_text(good)
-    assert migrate_store(address()) == ("shuffler", 1, 2) and migrate_store(address()) == ("shuffler", 2, 2)
+    more.write_text(good)
+    assert migrate_store(address()) == ("shuffler", newest - 1, newest)
+    assert migrate_store(address()) == ("shuffler", newest, newest)
     with postgresql.connect(schema) as db:
-        assert db.execute("SELECT number, name FROM migrations").fetchall() == [(1, "0001_begin"), (2, "0002_more")]
+        found = db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
+        assert found == [(number, file.stem) for number, file in migrating.files_of("shuffler").items()]
+        assert found[-1] == (newest, more.stem)
         assert db.execute("SELECT count(*) FROM more").fetchall() == [(0,)]
     with closing(open_shuffler_store(address())) as store:
         assert store.read(lambda inside: inside.counts(one.task_id)).reports == 1
-        assert inspect_store(address()).kind == "shuffler postgresql 2"
+        assert inspect_store(address()).kind == f"shuffler postgresql {newest}"
     with pytest.raises(ParameterError, match="must be a store with migrations"):
         migrate_store("shuffler.db")

@@ -8,6 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.campaign_output import cost_of, costs_in_words, report_campaign
+from shuffledp.cli.cascade_output import KeyFolders
 from shuffledp.cli.output import facts, show
 from shuffledp.errors import ParameterError
 
@@ -99,4 +100,5 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": making.ledger}
-    report_campaign(made, as_json=making.as_json, more=more, measured=measured.document(), keys=folder)
+    folders = KeyFolders(folder, tuple(making.hop or ()))
+    report_campaign(made, as_json=making.as_json, more=more, measured=measured.document(), folders=folders)

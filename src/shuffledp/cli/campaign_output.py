@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.cascade_output import KeyFolders, cascade_document, cascade_tables, hops_in_words, hops_see
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, in_bytes, next_steps, print_json, show
 
 if TYPE_CHECKING:
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from shuffledp.service.cost import MeasuredCost, TaskCost
 
 _ANALYZER = "the analyzer"
+_SHUFFLER_SEES = (
+    "the shuffler",
+    "which device reports in which slot, and ciphertexts that only the analyzer can open",
+)
 
 # What an application calls, by the step that devices compute.
 _CALLS = {
@@ -63,6 +68,7 @@ def costs_in_words(
             f"{speed}",
         ),
         ("the analyzer's CPU", f"at most {measured.analyzer_seconds:,.2g} s to open all messages, at this speed"),
+        ("each hop's CPU", f"at most {measured.hop_seconds:,.2g} s to take a layer off all" if cost.layers else None),
         ("a shuffler stores", f"at most {in_bytes(cost.shuffler_bytes_max)} of a round at a time"),
         ("the analyzer stores", f"{in_bytes(cost.largest_batch_bytes)} for each full batch until it is read"),
     ]
@@ -73,7 +79,7 @@ def _who_sees_what(campaign: "Campaign") -> list[tuple[str, str]]:
     return [
         ("everybody", "every model: numbers computed from released batches, signed, and public"),
         ("the network", f"that a device fetches a model, and that one reports at most {most:,} bytes, whatever it is"),
-        ("the shuffler", "which device reports in which slot, and ciphertexts that only the analyzer can open"),
+        *(hops_see(len(campaign.hops)) or [_SHUFFLER_SEES]),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
@@ -98,7 +104,7 @@ def report_campaign(
     as_json: bool,
     more: dict[str, Any],
     measured: dict[str, Any] | None = None,
-    keys: Path | None = None,
+    folders: KeyFolders | None = None,
 ) -> None:
     """Print what a campaign is.
 
@@ -107,7 +113,7 @@ def report_campaign(
         as_json: for a machine.
         more: what was done beside, with the file under "out" where it was made just now.
         measured: seconds that were measured here.
-        keys: the folder of keys, for what to type next.
+        folders: where keys are, for what to type next.
     """
     from shuffledp.learn.live.described import described
 
@@ -131,6 +137,7 @@ def report_campaign(
         ("how accurate", told.accurate),
         ("models", _age(learner.model_age)),
         ("encrypted to", campaign.public_key.text),
+        *hops_in_words(campaign.hops),
         ("models signed by", campaign.signing_key.text),
         ("one lying device", plan.lying_client),
         ("it rests on", plan.rests_on),
@@ -138,12 +145,14 @@ def report_campaign(
         *more.items(),
     ]
     seen = [(party, f"{told.privacy.epsilon:g}" if party == _ANALYZER else "", sees) for party, sees in who]
-    without_papers = (replace(each, paper_epsilon=None) for each in plan.collusions()[1:])
+    # Of a cascade, what its own parties learn together is listed by itself.
+    without_papers = (replace(each, paper_epsilon=None) for each in (() if campaign.hops else plan.collusions()[1:]))
     listed = collusions_listed("Who sees what; together, of one visit", without_papers, plan.privacy.epsilon, seen)
     cautions = dict.fromkeys((*told.privacy.cautions(told.people), *campaign.warnings))
-    show(facts("A campaign", rows), listed, *(f"Warning: {each}" for each in cautions))
+    together = cascade_tables(plan, len(campaign.hops), " of one visit")
+    show(facts("A campaign", rows), listed, *together, *(f"Warning: {each}" for each in cautions))
     if more:
-        _suggest(more["out"], "KEYS" if keys is None else shlex.quote(str(keys)), fitted=campaign.rows is not None)
+        _suggest(more["out"], folders or KeyFolders(), fitted=campaign.rows is not None)
 
 
 def _age(age: int) -> str:
@@ -153,13 +162,16 @@ def _age(age: int) -> str:
     return f"numbered from 0, a new one after every release; {old}"
 
 
-def _suggest(out: Path, folder: str, *, fitted: bool) -> None:
+def _suggest(out: Path, folders: KeyFolders, *, fitted: bool) -> None:
     name = shlex.quote(str(out))
     kept = " -o model.json" if fitted else ""
     next_steps(
         [
-            ("serve it", f"serve all --folder service --keys {folder} --campaign {name}"),
-            ("see what is learned", f"campaign model --campaign {name} --analyzer http://127.0.0.1:8002{kept}"),
+            ("serve it", folders.serving("campaign", name)),
+            (
+                "see what is learned",
+                f"campaign model --campaign {name} --analyzer http://127.0.0.1:{folders.analyzer_port}{kept}",
+            ),
             ("check every model", "doctor --store service/analyzer.db"),
         ]
     )
@@ -206,4 +218,5 @@ def _document(campaign: "Campaign", told: "Described", who: list[tuple[str, str]
         "rests_on": plan.rests_on,
         "warnings": [*told.privacy.cautions(told.people), *campaign.warnings],
         "cost": cost_of(campaign, told).document(),
+        **({"cascade": cascade_document(plan, len(campaign.hops))} if campaign.hops else {}),
     }

@@ -68,7 +68,7 @@ def explain(
         *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
-    together = [] if hops is None else cascade_tables(plan, hops)
+    together = cascade_tables(plan, hops or 0)
     show(facts(title, rows), terms, who, *together, f"One lying client {plan.lying_client}.")
 
 

@@ -213,7 +213,8 @@ class _Layered:
 
     def layer(self) -> Any:
         """What takes the hop's layer off."""
-        from shuffledp.service.shuffler.peeling import Layer, PeelingWorkers
+        from shuffledp.service.shuffler.layers import Layer
+        from shuffledp.service.shuffler.peeling import PeelingWorkers
 
         return Layer(self.number, self.key.public, PeelingWorkers(self.key))
 

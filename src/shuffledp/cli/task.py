@@ -1,14 +1,14 @@
 """`shuffledp task`: from a plan to an immutable task that clients, shuffler and analyzer share."""
 
 import shlex
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.cascade_output import cascade_document, cascade_tables
+from shuffledp.cli.cascade_output import KeyFolders, cascade_document, cascade_tables, hops_in_words, hops_see
 from shuffledp.cli.output import (
     collusions_listed,
     collusions_of,
@@ -32,6 +32,7 @@ task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
+_SHUFFLER_SEES = ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")
 
 
 @task_app.command("create", cls=options.OpenCommand)
@@ -76,7 +77,7 @@ def create(
             budget.spend(entry_of_served(made))
     settle_name(out)
     more = {"out": out, "ledger": ledger}
-    folders = _Folders(keys if keys.is_dir() else None, tuple(hop or ()))
+    folders = KeyFolders(keys if keys.is_dir() else None, tuple(hop or ()))
     _report(made, as_json=as_json, more=more, measured=measured.document(), folders=folders)
 
 
@@ -102,43 +103,11 @@ def send(
     send_document("task", Task.load(file), token_file, shuffler, analyzer, as_json=as_json)
 
 
-@dataclass(frozen=True)
-class _Folders:
-    """Where keys are, for what to type next: the service's, and each hop's."""
-
-    keys: Path | None = None
-    hops: tuple[Path, ...] = ()
-
-    def serving(self, out: Any) -> str:
-        """The command that serves a task on this machine."""
-        if not self.hops:
-            return f"serve all --folder service --keys {self.quoted} --task {out}"
-        hops = " ".join(f"--hop {shlex.quote(str(each))}" for each in self.hops)
-        return f"serve cascade --folder service --keys {self.quoted} {hops} --task {out}"
-
-    @property
-    def quoted(self) -> str:
-        """The service's own folder, as it is typed."""
-        return "KEYS" if self.keys is None else shlex.quote(str(self.keys))
-
-    @property
-    def enrolling(self) -> str:
-        """The folder whose token lets people in: the first hop's."""
-        return shlex.quote(str(self.hops[0])) if self.hops else self.quoted
-
-
 def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
     most = task.routing.longest_report_bytes
-    mixing = [("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")]
-    if task.hops:
-        later = range(2, len(task.hops) + 1)
-        mixing = [("hop 1", "which device reports, and ciphertexts that it opens one layer of")]
-        mixing += [
-            (f"hop {number}", f"batches of hop {number - 1}, no senders; it opens one layer") for number in later
-        ]
     return [
         ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
-        *mixing,
+        *(hops_see(len(task.hops)) or [_SHUFFLER_SEES]),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 
@@ -169,7 +138,7 @@ def _report(
     as_json: bool,
     more: dict[str, Any],
     measured: dict[str, Any] | None = None,
-    folders: _Folders | None = None,
+    folders: KeyFolders | None = None,
 ) -> None:
     plan, routing = task.plan, task.routing
     collusions = plan.collusions()
@@ -215,7 +184,7 @@ def _report(
         ("once all have come", plan.in_the_end),
         ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
-        *((f"then to hop {number}", key.text) for number, key in reversed(list(enumerate(task.hops, 1)))),
+        *hops_in_words(task.hops),
         ("one lying client", plan.lying_client),
         ("it rests on", plan.rests_on),
         *more.items(),
@@ -224,14 +193,14 @@ def _report(
     # Of a cascade, what its own parties learn together is listed by itself.
     without_papers = (replace(each, paper_epsilon=None) for each in (() if task.hops else collusions[1:]))
     listed = collusions_listed("Who sees what", without_papers, plan.privacy.epsilon, seen)
-    together = cascade_tables(plan, len(task.hops)) if task.hops else []
+    together = cascade_tables(plan, len(task.hops))
     warnings = (f"Warning: {each}" for each in (*plan.cautions, *task.warnings))
     show(facts("A task", rows), listed, *together, *warnings)
     if more and folders is not None:
-        out, analyzer = more["out"], 8001 + max(1, len(task.hops))
+        out, analyzer = more["out"], folders.analyzer_port
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
         report = (
             f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file {folders.enrolling}/enrol.token"
         )
         read = f"estimate --task {out} --analyzer http://127.0.0.1:{analyzer} --token-file {folders.quoted}/read.token"
-        next_steps([("serve it", folders.serving(out)), ("report", report), ("read", read)])
+        next_steps([("serve it", folders.serving("task", out)), ("report", report), ("read", read)])

@@ -22,7 +22,8 @@ from shuffledp.protocols.learner import DeviceStep, Learner, Seating
 from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
-from shuffledp.service.hops import CASCADE_VERSION, ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.hops import CASCADE_VERSION
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
 from shuffledp.service.rounds import RoundsRouting, round_id, split_round
 from shuffledp.service.routing import Routing
 from shuffledp.service.task import RoundTask, canonical

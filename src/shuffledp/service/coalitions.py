@@ -36,6 +36,8 @@ _WORDS = {
     ALL: "whose messages are whose",
 }
 
+_OTHERS, _TOO_LITTLE = "the other users' noise is left", "too little is left to say anything at this delta"
+
 # Shares of the people of a batch, beside the plan's own: as plans list what colluding users reveal.
 _SHARES = (0.1, 0.5, 2 / 3)
 
@@ -59,11 +61,6 @@ class Coalition:
     epsilon: float | None
     delta: float | None
     in_words: str
-
-    @property
-    def in_any_order(self) -> bool:
-        """Whether they see messages, and not whose they are."""
-        return self.learns in (PERMUTED, BOTH)
 
     def document(self) -> dict[str, Any]:
         """As JSON."""
@@ -120,6 +117,8 @@ def _coalition(
 ) -> Coalition:
     epsilon, delta = left
     words = _WORDS[learns]
+    if users:
+        words += f"; {_TOO_LITTLE if epsilon is None else _OTHERS}"
     if learns in (COUNTS, WHO):
         epsilon, delta = 0.0, 0.0
     elif learns == ALL:
@@ -200,6 +199,7 @@ def replacing(plan: Plan, replaced: int) -> Replacing:
     else:
         epsilon, delta = _epsilon(plan, plan.honest_fraction - fraction)
         words = f"{honest:,} of {size:,} people hide each other, at worst"
+        words += f": {_TOO_LITTLE}" if epsilon is None else ""
     return Replacing(
         replaced=replaced, messages=messages, honest_fraction=fraction, epsilon=epsilon, delta=delta, in_words=words
     )

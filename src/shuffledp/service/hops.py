@@ -1,110 +1,42 @@
 """A cascade: shufflers one after another, each with a key of its own for the layer that only it can take off.
 
-Hop 1 takes reports from people's devices; every later hop takes whole batches from the one before. A message is
-encrypted to the analyzer, then to the last hop, and so on to hop 1: whoever holds one hop's key sees what comes to that
-hop and what leaves it, and neither is what any other hop sees.
+Hop 1 takes reports from people's devices; every later hop takes whole batches from the one before. This is what every
+shuffler knows of it, without any code that opens a message.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from shuffledp.errors import DataError, ParameterError
-from shuffledp.service.crypto import PublicKey, binding
+from shuffledp.errors import DataError
 
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
 """Of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
 
-ONE_SHUFFLER: tuple[PublicKey, ...] = ()
-"""The hops of a task that is no cascade: one shuffler, which takes nothing off."""
 
-_AGAIN = "create it again with this version"
+def key_texts(document: Any) -> list[str]:
+    """The texts of hops' keys that a JSON document lists, first hop first.
 
-
-def check_hops(hops: Sequence[PublicKey], analyzer: PublicKey) -> tuple[PublicKey, ...]:
-    """The keys of a cascade's hops in their order, or none for a single shuffler.
-
-    Args:
-        hops: the keys, first hop first.
-        analyzer: the analyzer's own key.
+    >>> key_texts([{"hop": 1, "public_key": "a"}, {"hop": 2, "public_key": "b"}])
+    ['a', 'b']
 
     Raises:
-        ParameterError: there are too few or too many, or two of the parties have the same key.
+        DataError: it lists something else, or in another order.
     """
-    if hops and not LEAST_HOPS <= len(hops) <= MOST_HOPS:
-        problem = f"must be {LEAST_HOPS} or {MOST_HOPS} in a cascade"
-        raise ParameterError("hop", f"given {len(hops)} times", problem, "leave it out for one shuffler")
-    if len({analyzer, *hops}) <= len(hops):
-        problem = "must differ from the analyzer's and from every other hop's"
-        raise ParameterError("hop", "a key that is given twice", problem, "make keys for each with `shuffledp keys`")
-    return tuple(hops)
-
-
-def hops_document(hops: Sequence[PublicKey]) -> list[dict[str, Any]]:
-    """The hops as JSON: their numbers and keys.
-
-    >>> key = PublicKey(bytes(32))
-    >>> hops_from(hops_document([key, key])) == (key, key)
-    True
-    """
-    return [{"hop": number, "public_key": key.text} for number, key in enumerate(hops, 1)]
-
-
-def hops_from(document: Any) -> tuple[PublicKey, ...]:
-    """The keys of hops that a JSON document lists."""
     listed: list[Any] = document if isinstance(document, list) and document else [None]
     for number, each in enumerate(listed, 1):
         if not isinstance(each, Mapping) or set(each) != {"hop", "public_key"} or each["hop"] != number:
-            raise DataError("hops", type(document).__name__, "must be a list of numbers and keys, in order", _AGAIN)
-    return tuple(PublicKey.from_text(str(each["public_key"])) for each in listed)
+            problem = "must be a list of numbers and keys, in order"
+            raise DataError("hops", type(document).__name__, problem, "create it again with this version")
+    return [str(each["public_key"]) for each in listed]
 
 
-def version_with(hops: Sequence[PublicKey], plain: int) -> int:
-    """The version of a document with these hops; the plain one where there is one shuffler."""
-    return CASCADE_VERSION if hops else plain
-
-
-def hops_of_task(text: str) -> tuple[PublicKey, ...]:
+def hops_of_task(text: str) -> list[str]:
     """The keys of a task's or a campaign's hops, from its text: beside the routing all that a hop reads of it."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError("task", "no JSON", "must be a JSON document", "send the task's file unchanged") from None
     listed = document.get("hops") if isinstance(document, Mapping) else None
-    return ONE_SHUFFLER if listed is None else hops_from(listed)
-
-
-def wrap(
-    messages: list[bytes], analyzer: PublicKey, hops: Sequence[PublicKey], task_id: str, batch_id: str
-) -> list[bytes]:
-    """Each message sealed for the analyzer and then for every hop, the first hop's layer outermost.
-
-    Args:
-        messages: all of one length.
-        analyzer: whom the innermost layer is for.
-        hops: whom the layers around it are for, first hop first; none for one shuffler.
-        task_id: bound into every layer.
-        batch_id: bound into every layer, with the number of its hop; the analyzer's is 0.
-
-    >>> from shuffledp.service.crypto import PrivateKey
-    >>> analyzer, first, second = (PrivateKey.generate() for _ in range(3))
-    >>> [sealed] = wrap([b"a message"], analyzer.public, [first.public, second.public], "t", "1.0.1")
-    >>> len(sealed) == len(b"a message") + 3 * 48
-    True
-    """
-    return add_layers(analyzer.seal(messages, binding(task_id, batch_id)), hops, task_id, batch_id)
-
-
-def add_layers(sealed: list[bytes], hops: Sequence[PublicKey], task_id: str, batch_id: str) -> list[bytes]:
-    """What the analyzer can open, sealed for every hop as well, the first hop's layer outermost.
-
-    Args:
-        sealed: ciphertexts of one length.
-        hops: whom the layers are for, first hop first.
-        task_id: bound into every layer.
-        batch_id: bound into every layer, with the number of its hop.
-    """
-    for number in range(len(hops), 0, -1):
-        sealed = hops[number - 1].seal(sealed, binding(task_id, batch_id, number))
-    return sealed
+    return [] if listed is None else key_texts(listed)

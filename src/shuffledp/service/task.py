@@ -19,7 +19,8 @@ from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
-from shuffledp.service.hops import CASCADE_VERSION, ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.hops import CASCADE_VERSION
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 

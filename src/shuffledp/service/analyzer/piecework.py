@@ -13,12 +13,12 @@ from typing import Protocol
 
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-from shuffledp.service.analyzer.opening import ClosedError, WorkerLostError
 from shuffledp.service.analyzer.openings import OpeningLease, Openings
 from shuffledp.service.analyzer.results import PieceResult, copies_among, ids_in
 from shuffledp.service.store.contract import AnalyzerRecords, Store
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES
+from shuffledp.service.workers import ClosedError, WorkerLostError
 
 # How long it is waited for somebody else's result before looking whether to stop, or whose lease ran out.
 _LOOK_SECONDS = 0.2

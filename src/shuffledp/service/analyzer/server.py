@@ -12,7 +12,6 @@ from typing import Any, Protocol, cast
 from shuffledp.errors import ParameterError
 from shuffledp.files import kind_of_document
 from shuffledp.service.analyzer.desk import AnalyzerDesk
-from shuffledp.service.analyzer.opening import ClosedError
 from shuffledp.service.analyzer.piecework import PieceOpening, PieceWork
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.charging import charge
@@ -26,6 +25,7 @@ from shuffledp.service.store.contract import AnalyzerRecords, Progress, Release,
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SignedText, Unpacked
+from shuffledp.service.workers import ClosedError
 
 
 class Opening(PieceOpening, Protocol):

@@ -16,7 +16,7 @@ from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
-from shuffledp.service.hops import wrap
+from shuffledp.service.onion import wrap
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import pack_messages

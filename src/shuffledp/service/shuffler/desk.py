@@ -30,7 +30,7 @@ from shuffledp.service.problems import (
     RefusedError,
 )
 from shuffledp.service.routing import Routing, Seat
-from shuffledp.service.shuffler.peeling import Layer, Peeled, Suspects
+from shuffledp.service.shuffler.layers import Layer, Peeled, Suspects
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 

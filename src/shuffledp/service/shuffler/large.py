@@ -15,7 +15,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.delivery import LARGEST_PIECE_BYTES, WHOLE_BATCH_BYTES, recut
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import ShufflerDesk
-from shuffledp.service.shuffler.peeling import Suspects
+from shuffledp.service.shuffler.layers import Suspects
 from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 from shuffledp.shuffle.two_passes import Rows, buckets_for, deal, permuted_rows

@@ -7,7 +7,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.hops import hops_of_task
 from shuffledp.service.rounds import RoundsRouting, routing_from, routing_of_task
 from shuffledp.service.routing import Routing
-from shuffledp.service.shuffler.peeling import Layer
+from shuffledp.service.shuffler.layers import Layer
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class OwnHop:
             problem = f"must be given: the task is for a cascade of {len(hops)}"
             raise ParameterError("hop", None, problem, "serve it with --hop N and the keys of hop N")
         found = routing_of_task(text, self.number)
-        if hops and self.layer is not None and hops[self.number - 1] != self.layer.key:
-            problem = f"must be the task's hop {self.number}, whose key is {hops[self.number - 1].text}"
+        if hops and self.layer is not None and hops[self.number - 1] != self.layer.key.text:
+            problem = f"must be the task's hop {self.number}, whose key is {hops[self.number - 1]}"
             way_out = "name that hop's folder of keys, or the number of this one's"
             raise ParameterError("hop", f"the key {self.layer.key.text}", problem, way_out)
         return found

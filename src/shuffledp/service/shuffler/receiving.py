@@ -11,10 +11,7 @@ from shuffledp.service.delivery import Manifest, check_manifest, check_same, tak
 from shuffledp.service.problems import BATCH_UNKNOWN, WRONG_HOP, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.desk import ShufflerDesk
-from shuffledp.service.store.contract import BatchPart, ShufflerRecords
-
-# Where a batch's one body lies: after all places that its pieces may have had, of which a process may still know.
-_WHOLE = 1 << 30
+from shuffledp.service.store.contract import ShufflerRecords
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,7 @@ class HopDesk:
             return False
         # Pieces of it that came before were its sender's of other sizes.
         records.drop_incoming(task_id, batch_id)
-        size = self.batch_size(task_id, batch_id)
-        records.receive(task_id, BatchPart(batch_id, _WHOLE, size, size, body), digest)
+        records.receive(task_id, batch_id, self.batch_size(task_id, batch_id), digest, body)
         return True
 
     def take_piece(self, records: ShufflerRecords, task_id: str, batch_id: str, number: int, body: bytes) -> bool:

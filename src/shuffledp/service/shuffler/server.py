@@ -26,8 +26,8 @@ from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, Accepted, ShufflerDesk
 from shuffledp.service.shuffler.large import BatchSizes, LargeBatch
+from shuffledp.service.shuffler.layers import Layer, Suspects
 from shuffledp.service.shuffler.own_hop import OwnHop
-from shuffledp.service.shuffler.peeling import Layer, Suspects
 from shuffledp.service.shuffler.receiving import HopDesk
 from shuffledp.service.shuffler.sending import BatchSender
 from shuffledp.service.store.contract import ClaimLostError, Counts, ShufflerRecords, Store

@@ -2,12 +2,15 @@
 
 import json
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from shuffledp.service.delivery import IncomingRecords
 
-if TYPE_CHECKING:
-    from shuffledp.service.store.contract import BatchPart
+NOT_WHOLE = 1
+"""The size of a batch whose pieces come, as long as it is not known to be whole: it has 0 of 1."""
+
+WHOLE_PLACE = 1 << 30
+"""Where a batch's one body lies: after all places that its pieces may have had, of which a process may still know."""
 
 
 class HopRecords(IncomingRecords, Protocol):
@@ -16,8 +19,8 @@ class HopRecords(IncomingRecords, Protocol):
     def received(self, task_id: str, batch_id: str) -> str | None:
         """The SHA-256 of a batch that the hop before this one has sent, in hexadecimal; None if it has not."""
 
-    def receive(self, task_id: str, part: "BatchPart", digest: str) -> None:
-        """Keep a batch that comes in one body, full at once, and remember its SHA-256."""
+    def receive(self, task_id: str, batch_id: str, size: int, digest: str, body: bytes) -> None:
+        """Keep a batch of so many users that comes in one body, full at once, and remember its SHA-256."""
 
     def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
         """The pieces that have come are the batch of so many users, full at once; remember its SHA-256."""

@@ -1,8 +1,24 @@
 """What an analyzer's store must offer for batches that come, and are opened, piece by piece."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from shuffledp.service.delivery import IncomingRecords
+
+
+def about(most_bytes: int, bodies: Iterable[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    """The first bodies, each with its place, that have so many bytes together; at least one if there is any.
+
+    >>> about(3, [(1, b"ab"), (2, b"c"), (5, b"d")])
+    [(1, b'ab'), (2, b'c')]
+    """
+    found, length = [], 0
+    for place, body in bodies:
+        found.append((place, body))
+        length += len(body)
+        if length >= most_bytes:
+            break
+    return found
 
 
 class PieceRecords(IncomingRecords, Protocol):

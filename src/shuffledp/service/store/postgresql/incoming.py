@@ -3,10 +3,9 @@
 from abc import abstractmethod
 
 from shuffledp.service.store.contract import BatchPart
+from shuffledp.service.store.incoming import NOT_WHOLE, WHOLE_PLACE
 from shuffledp.service.store.postgresql.records import PostgresRecords
 
-# Of a batch whose pieces come, as long as it is not known to be whole: 0 of 1.
-_NOT_WHOLE = 1
 _OF_BATCH = "WHERE task_id = %s AND batch_id = %s"
 
 
@@ -30,11 +29,11 @@ class PostgresIncoming(PostgresRecords):
         found = self.rows(f"SELECT digest FROM received {_OF_BATCH}", task_id, batch_id)
         return found[0][0] if found else None
 
-    def receive(self, task_id: str, part: BatchPart, digest: str) -> None:
+    def receive(self, task_id: str, batch_id: str, size: int, digest: str, body: bytes) -> None:
         self._lock(task_id)
         self._flush()
-        self.db.execute("INSERT INTO received VALUES (%s, %s, %s)", (task_id, part.batch_id, digest))
-        self._keep_parts(task_id, [part])
+        self.db.execute("INSERT INTO received VALUES (%s, %s, %s)", (task_id, batch_id, digest))
+        self._keep_parts(task_id, [BatchPart(batch_id, WHOLE_PLACE, size, size, body)])
 
     def incoming_bytes(self, task_id: str, batch_id: str) -> int:
         [(found,)] = self.rows(f"SELECT COALESCE(SUM(bytes), 0) FROM incoming {_OF_BATCH}", task_id, batch_id)
@@ -53,7 +52,7 @@ class PostgresIncoming(PostgresRecords):
         self._flush()
         row = (task_id, batch_id, number, digest, len(body))
         self.db.execute("INSERT INTO incoming VALUES (%s, %s, %s, %s, %s)", row)
-        self._keep_parts(task_id, [BatchPart(batch_id, number, 0, _NOT_WHOLE, body)])
+        self._keep_parts(task_id, [BatchPart(batch_id, number, 0, NOT_WHOLE, body)])
 
     def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
         self._lock(task_id)

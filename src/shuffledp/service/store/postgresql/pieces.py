@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from shuffledp.service.store.contract import BatchTotal
+from shuffledp.service.store.pieces import about
 from shuffledp.service.store.postgresql.records import LARGE_BYTES, PostgresRecords
 
 _OF = "FROM incoming WHERE task_id = %s AND batch_id = %s"
@@ -84,15 +85,9 @@ class PostgresPieces(PostgresRecords):
         query = (
             "SELECT piece, result FROM pieces WHERE batch = %s AND piece >= %s AND result IS NOT NULL ORDER BY piece"
         )
-        found: list[tuple[int, bytes]] = []
-        length = 0
-        for piece, place in self.rows(query, batch, first):
-            result = b"".join(self._bodies("results", shelf, key, batch, (place, place + 1)))
-            found.append((piece, result))
-            length += len(result)
-            if length >= most_bytes:
-                break
-        return found
+        places = self.rows(query, batch, first)
+        read = ((piece, b"".join(self._bodies("results", shelf, key, batch, (at, at + 1)))) for piece, at in places)
+        return about(most_bytes, read)
 
     def left_pieces(self) -> list[tuple[str, str]]:
         """None: they cannot be read any more once their key is gone, and their table is dropped whole."""

@@ -4,6 +4,7 @@ import sqlite3
 from abc import ABC, abstractmethod
 
 from shuffledp.service.store.contract import BatchPart
+from shuffledp.service.store.incoming import NOT_WHOLE, WHOLE_PLACE
 
 # Beside a store of version 2. Pieces' bytes are where those of reports are, in a batch that is not full before the
 # manifest has come.
@@ -16,8 +17,6 @@ CREATE TABLE IF NOT EXISTS incoming (
     PRIMARY KEY (task_id, batch_id, piece)
 ) WITHOUT ROWID;
 """
-# Of a batch whose pieces come, as long as it is not known to be whole: 0 of 1.
-_NOT_WHOLE = 1
 
 
 class SqliteIncoming(ABC):
@@ -34,9 +33,9 @@ class SqliteIncoming(ABC):
         row = self.db.execute(query, (task_id, batch_id)).fetchone()
         return None if row is None else str(row[0])
 
-    def receive(self, task_id: str, part: BatchPart, digest: str) -> None:
-        self.db.execute("INSERT INTO received VALUES (?, ?, ?)", (task_id, part.batch_id, digest))
-        self._keep_part(task_id, part)
+    def receive(self, task_id: str, batch_id: str, size: int, digest: str, body: bytes) -> None:
+        self.db.execute("INSERT INTO received VALUES (?, ?, ?)", (task_id, batch_id, digest))
+        self._keep_part(task_id, BatchPart(batch_id, WHOLE_PLACE, size, size, body))
 
     def incoming_bytes(self, task_id: str, batch_id: str) -> int:
         query = "SELECT COALESCE(SUM(bytes), 0) FROM incoming WHERE task_id = ? AND batch_id = ?"
@@ -53,7 +52,7 @@ class SqliteIncoming(ABC):
 
     def add_incoming(self, task_id: str, batch_id: str, number: int, digest: str, body: bytes) -> None:
         self.db.execute("INSERT INTO incoming VALUES (?, ?, ?, ?, ?)", (task_id, batch_id, number, digest, len(body)))
-        self._keep_part(task_id, BatchPart(batch_id, number, 0, _NOT_WHOLE, body))
+        self._keep_part(task_id, BatchPart(batch_id, number, 0, NOT_WHOLE, body))
 
     def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
         key = (task_id, batch_id)

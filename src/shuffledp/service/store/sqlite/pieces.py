@@ -4,6 +4,7 @@ import json
 import sqlite3
 
 from shuffledp.service.store.contract import BatchTotal
+from shuffledp.service.store.pieces import about
 
 # A batch in pieces: they come; it is received and not read; it is read, and pieces are being deleted.
 COMING, RECEIVED, READ = range(3)
@@ -91,13 +92,7 @@ class SqlitePieces:
 
     def some_results(self, task_id: str, batch_id: str, first: int, most_bytes: int) -> list[tuple[int, bytes]]:
         query = "SELECT piece, result FROM results WHERE batch = ? AND piece >= ? ORDER BY piece"
-        found, length = [], 0
-        for piece, result in self.db.execute(query, (self._received(task_id, batch_id), first)):
-            found.append((piece, result))
-            length += len(result)
-            if length >= most_bytes:
-                break
-        return found
+        return about(most_bytes, self.db.execute(query, (self._received(task_id, batch_id), first)))
 
     def left_pieces(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM incoming WHERE state = {READ}").fetchall()

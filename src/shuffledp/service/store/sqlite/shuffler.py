@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from shuffledp.service.store.contract import BatchPart, Counts, Lease
+from shuffledp.service.store.pieces import about
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.wire import position_of
 
@@ -176,15 +177,9 @@ class SqliteShufflerRecords(SqliteIncoming):
 
     def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
         number = self._number("batches", task_id, batch_id)
-        query = f"SELECT seat, body FROM parts_{number} WHERE seat > ? ORDER BY seat"
-        found, length = [], 0
         # A place is a seat and one more: the first is not 0.
-        for seat, body in self.db.execute(query, (after - 1,)):
-            found.append((seat + 1, body))
-            length += len(body)
-            if length >= most_bytes:
-                break
-        return found
+        query = f"SELECT seat + 1, body FROM parts_{number} WHERE seat > ? ORDER BY seat"
+        return about(most_bytes, self.db.execute(query, (after - 1,)))
 
     def add_runs(self, task_id: str, batch_id: str, number: int, runs: list[tuple[int, bytes]]) -> None:
         table = f"buckets_{self._number('batches', task_id, batch_id)}"
