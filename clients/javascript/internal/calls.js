@@ -24,6 +24,13 @@ export function checkUrl(text) {
   return url.href.replace(/\/+$/, "");
 }
 
+/** What Retry-After says, seconds or a date; 0 where it says nothing. */
+function secondsUntil(text) {
+  if (!text) return 0;
+  const seconds = /^\d+$/.test(text.trim()) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Math.max(0, seconds || 0);
+}
+
 const isObject = (document) => typeof document === "object" && document !== null && !Array.isArray(document);
 
 /** Ask until the server answers for good, or patience ends. `read` answers undefined for what no server sends. */
@@ -50,7 +57,7 @@ export async function ask({ url, token, bits, patience, fetch, pause }, method, 
         const words = `${detail} (${response.status} ${kind})`;
         if (!PASSING.has(response.status)) throw new ShuffleDPError(`${words}.`, { kind, status: response.status });
         why = `${url} answers: ${words}`;
-        retryAfter = Number(response.headers.get("retry-after")) || 0;
+        retryAfter = secondsUntil(response.headers.get("retry-after"));
       }
     } catch (cause) {
       if (cause instanceof ShuffleDPError) throw cause;

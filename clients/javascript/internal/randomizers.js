@@ -91,7 +91,9 @@ const poissonBits = (plan, users) => {
   field(typeof rate === "number" && rate > 0 && rate < Infinity, "noise.rate", "a number above 0");
   field(isWhole(most, 0, MOST_MESSAGES), "noise.most_noise_bits", "a whole number");
   const [top, bottom] = rational(rate);
-  const law = new Poisson(top, bottom * BigInt(honestUsers(users, plan.honest_fraction)));
+  const honest = honestUsers(users, plan.honest_fraction);
+  field(rate / honest <= MOST_MESSAGES, "noise.rate", `at most ${MOST_MESSAGES} for each person`);
+  const law = new Poisson(top, bottom * BigInt(honest));
   return {
     encode: bit,
     messages: () => 1 + most,

@@ -43,6 +43,16 @@ test("whatever passes leads to the same bytes", async () => {
   assert.equal(shuffler.seats, 1);
 });
 
+test("nobody comes back sooner than Retry-After says", async () => {
+  const later = new Date(Date.now() + 3_600_000).toUTCString();
+  for (const said of ["3600", later]) {
+    const shuffler = new Shuffler("coins", () => problem(429, "busy", { "Retry-After": said }));
+    // An hour is longer than patience: it gives up at once.
+    await assert.rejects((await shuffler.client()).report(1), (error) => error.kind === "unreachable");
+    assert.equal(shuffler.requests.length, 1);
+  }
+});
+
 test("no header says who it is, but for the token", async () => {
   const shuffler = new Shuffler("coins");
   await (await shuffler.client()).report(1);

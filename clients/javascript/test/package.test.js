@@ -37,6 +37,11 @@ test("nothing that is exported takes random bits", () => {
   assert.deepEqual(hooks, [join(ROOT, "internal/bits.js")]);
 });
 
+test("types are declared of all that is exported", () => {
+  const declared = readFileSync(join(ROOT, "shuffledp.d.ts"), "utf8").matchAll(/^export (?:class|function) (\w+)/gm);
+  assert.deepEqual([...declared].map(([, name]) => name).sort(), Object.keys(entry).sort());
+});
+
 test("there is one dependency, pinned, and one source of noise", () => {
   assert.deepEqual(Object.keys(MANIFEST.dependencies), ["@hpke/core"]);
   assert.match(MANIFEST.dependencies["@hpke/core"], /^\d+\.\d+\.\d+$/);

@@ -51,6 +51,7 @@ for (const [what, name, change, words] of [
   ["coins that are more than likely", "coins", (task) => (task.plan.noise.probability = 0.7), /probability must be/],
   ["no coins", "coins", (task) => (task.plan.noise.bits_per_user = 0), /noise must be/],
   ["no rate", "poisson-bits", (task) => (task.plan.noise.rate = 0), /rate must be/],
+  ["a rate that no device can draw", "poisson-bits", (task) => (task.plan.noise.rate = 1e300), /rate must be/],
   ["a rate that is no number", "poisson-bits", (task) => (task.plan.noise.rate = "85"), /rate must be/],
   ["no noise", "decoys", (task) => (task.plan.noise = null), /noise must be/],
   ["an honest part above all", "coins", (task) => (task.plan.honest_fraction = 2), /honest_fraction must be/],
