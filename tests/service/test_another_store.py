@@ -15,8 +15,9 @@ from typing import Any
 import httpx
 import pytest
 
-from harness.world import OpenerHere
-from shuffledp import cli
+from harness.cascade import BITS, Cascade, numbered
+from harness.world import Network, OpenerHere
+from shuffledp import BinarySum, Privacy, cli
 from shuffledp.errors import ParameterError
 from shuffledp.service import store as stores
 from shuffledp.service.analyzer.server import AnalyzerServer
@@ -24,6 +25,7 @@ from shuffledp.service.client import Client
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.shuffler.app import shuffler_app
+from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import inspect_store, open_analyzer_store, open_outbox, open_shuffler_store
 from shuffledp.service.store.contract import (
@@ -39,7 +41,7 @@ from shuffledp.service.store.contract import (
 )
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import SentReport, SignedText
+from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, SignedText
 
 Key = tuple[str, str]
 SOME_BYTES = 100
@@ -58,6 +60,8 @@ class Mixing:
     runs: dict[Key, dict[int, bytes]] = field(default_factory=dict)
     done: dict[Key, bytes] = field(default_factory=dict)
     sent: set[Key] = field(default_factory=set)
+    digests: dict[Key, str] = field(default_factory=dict)
+    incoming: dict[Key, dict[int, tuple[str, bytes]]] = field(default_factory=lambda: defaultdict(dict))
 
     def add_task(self, task_id: str, routing: str) -> None:
         self.routings.setdefault(task_id, routing)
@@ -100,6 +104,32 @@ class Mixing:
             self.drop_lease(task_id, seat)
         for part in parts:
             self.open[task_id, part.batch_id].append(part)
+
+    def received(self, task_id: str, batch_id: str) -> str | None:
+        return self.digests.get((task_id, batch_id))
+
+    def receive(self, task_id: str, batch_id: str, size: int, digest: str, body: bytes) -> None:
+        self.digests[task_id, batch_id] = digest
+        self.open[task_id, batch_id] = [BatchPart(batch_id, 0, size, size, body)]
+
+    def incoming_bytes(self, task_id: str, batch_id: str) -> int:
+        return sum(len(body) for _, body in self.incoming[task_id, batch_id].values())
+
+    def incoming_digest(self, task_id: str, batch_id: str, number: int) -> str | None:
+        return self.incoming[task_id, batch_id].get(number, (None, b""))[0]
+
+    def incoming_digests(self, task_id: str, batch_id: str) -> list[tuple[int, str]]:
+        return [(number, digest) for number, (digest, _) in sorted(self.incoming[task_id, batch_id].items())]
+
+    def add_incoming(self, task_id: str, batch_id: str, number: int, digest: str, body: bytes) -> None:
+        self.incoming[task_id, batch_id][number] = (digest, body)
+
+    def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
+        pieces = self.incoming.pop((task_id, batch_id))
+        self.receive(task_id, batch_id, size, digest, b"".join(body for _, (_, body) in sorted(pieces.items())))
+
+    def drop_incoming(self, task_id: str, batch_id: str) -> None:
+        self.incoming.pop((task_id, batch_id), None)
 
     def claim(self, task_id: str, batch_id: str) -> bool:
         return True
@@ -431,9 +461,12 @@ def memory(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("memory")
-@pytest.mark.parametrize("name", ["binary coins", "running count", "running histogram"])
+@pytest.mark.parametrize(
+    ("name", "whole"),
+    [("binary coins", True), ("running count", True), ("running histogram", True), ("running count", False)],
+)
 def test_a_task_runs_on_a_store_of_another_kind(
-    name: str, make_task: Callable[..., Task], key: PrivateKey, tokens: Tokens
+    name: str, whole: bool, make_task: Callable[..., Task], key: PrivateKey, tokens: Tokens
 ) -> None:
     task = make_task(name)
     users, half = task.routing.users, task.routing.users // 2
@@ -441,10 +474,10 @@ def test_a_task_runs_on_a_store_of_another_kind(
     def start() -> tuple[ShufflerServer, AnalyzerServer]:
         analyzer = AnalyzerServer(open_analyzer_store("memory://analyzer"), key=key, opener=OpenerHere(key))
 
-        def post(path: str, body: bytes) -> int:
-            return 201 if analyzer.deliver(path.split("/")[3], path.split("/")[5], body) else 200
-
-        return ShufflerServer(open_shuffler_store("memory://shuffler"), post=post), analyzer
+        post = Network(lambda: analyzer).post
+        # Where no batch is small enough to travel whole, all go in pieces.
+        sizes = BatchSizes() if whole else BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES)
+        return ShufflerServer(open_shuffler_store("memory://shuffler"), post=post, sizes=sizes), analyzer
 
     sent = 0
     for values in ([1] * half, [1] * (users - half)):
@@ -493,6 +526,18 @@ def _report(task: Task, transport: httpx.ASGITransport, tokens: Tokens, values: 
         done = client.report_many(values)
         assert client.outbox.waiting(task.id) == 0
         return done.new
+
+
+@pytest.mark.usefixtures("memory")
+@pytest.mark.parametrize("sizes", [None, BatchSizes(whole=500, piece=400, dealt=600, bucket=300)])
+def test_a_cascade_runs_on_stores_of_another_kind(tmp_path: Any, sizes: BatchSizes | None) -> None:
+    cascade = Cascade(tmp_path, hops=2, sizes=sizes, address=lambda name: f"memory://{name} of {sizes}")
+    plan = BinarySum.plan(users=4, privacy=Privacy(8, 0.1), method="coins", max_messages=3)
+    task = cascade.serve(Task.create(plan, cascade.key.public, bits=BITS, hops=cascade.public))
+    cascade.report(task, [numbered(task, person) for person in range(4)])
+    cascade.work()
+    assert len(set(cascade.payloads)) == 4 * task.routing.longest_report_messages and cascade.malformed == 0
+    cascade.close()
 
 
 @pytest.mark.parametrize("opened", [open_shuffler_store, open_analyzer_store, open_outbox, inspect_store])

@@ -10,18 +10,20 @@ import httpx
 import numpy as np
 import pytest
 
+from harness.campaigns import some_arms
 from shuffledp.errors import BatchError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
-from shuffledp.service.analyzer import remote
+from shuffledp.service.analyzer import app
 from shuffledp.service.analyzer.leasing import unpack_lease
 from shuffledp.service.analyzer.remote import RemoteOpener
 from shuffledp.service.analyzer.results import PieceResult, copies_among, ids_in, tally_of
 from shuffledp.service.client.calls import AnswerError, Calls
 from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.routing import round_id
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.task import Task
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES, pack_messages, unpack_messages
@@ -216,10 +218,9 @@ def test_an_opener_waits_for_an_analyzer_that_is_away_and_stops_when_told(
         while not opener.open_one_or_wait():
             pass
         # Told to stop in the middle of a piece, it gives it back.
-        told = iter([False, False, True])
-        leaving = elsewhere.opener(is_stopping=lambda: next(told, True))
-        monkeypatch.setattr(remote, "_AT_A_TIME", 2)
-        assert not leaving.open_one_or_wait()
+        held = len(elsewhere.service.analyzer.work.openings._leased)
+        assert not elsewhere.opener(is_stopping=lambda: True).open_one_or_wait()
+        assert len(elsewhere.service.analyzer.work.openings._leased) == held
         open_until_read(elsewhere, [opener])
     assert elsewhere.service.analyzer.history(elsewhere.task.id, 0, 10)[0]["dropped"] == 0
 
@@ -234,4 +235,25 @@ def test_a_wrong_token_or_key_is_an_error_and_not_a_wait(elsewhere: Elsewhere) -
         openings = elsewhere.service.analyzer.work.openings
         for lease in list(openings._leased):
             openings.give_back(lease)
+        open_until_read(elsewhere, [elsewhere.opener()])
+
+
+def test_rounds_of_campaigns_are_opened_elsewhere_too(elsewhere: Elsewhere) -> None:
+    campaign = elsewhere.service.campaign(some_arms())
+    opener, task_id = elsewhere.opener(), round_id(campaign.id, 0, 0)
+    found, expected = opener._task(task_id), campaign.round_of_id(task_id)
+    assert expected is not None and found.plan == expected.plan and found.id == task_id
+    with elsewhere.reading():
+        open_until_read(elsewhere, [opener])
+
+
+def test_a_batch_too_large_for_memory_is_not_taken_in_one_body(
+    elsewhere: Elsewhere, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app, "LARGEST_WHOLE_BYTES", 10 * CIPHERTEXT_BYTES)
+    headers = {"Content-Type": "application/octet-stream"}
+    path, body = f"/v1/tasks/{elsewhere.task.id}/batches/1.0.1", bytes(11 * CIPHERTEXT_BYTES)
+    answer = elsewhere.service.at("analyzer", "hop").post(path, content=body, headers=headers)
+    assert answer.status_code == 413 and "send less at a time" in answer.json()["detail"]
+    with elsewhere.reading():
         open_until_read(elsewhere, [elsewhere.opener()])

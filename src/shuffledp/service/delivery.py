@@ -19,6 +19,8 @@ VERSION = 1
 # A batch that is no longer than this travels in one body.
 WHOLE_BATCH_BYTES = 16 << 20
 LARGEST_PIECE_BYTES, LARGEST_MANIFEST_BYTES = 1 << 20, 4096
+# What older senders send in one body; no longer one is read into memory.
+LARGEST_WHOLE_BYTES = 256 << 20
 _SHA256 = 64
 
 

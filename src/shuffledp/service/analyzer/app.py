@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 from shuffledp.service.analyzer.leasing import pack_lease
 from shuffledp.service.analyzer.results import LARGEST_RESULT_BYTES, PieceResult
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, Manifest
+from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
@@ -54,7 +54,8 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         """A full batch in random order. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         # Somewhat too long is a wrong length, which says more than "too large".
-        body = await read_body(request, 2 * self.server.desk.batch_bytes(task_id, batch_id))
+        most = min(2 * self.server.desk.batch_bytes(task_id, batch_id), LARGEST_WHOLE_BYTES)
+        body = await read_body(request, most)
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 
@@ -74,6 +75,7 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     async def take_manifest(self, request: Request) -> Response:
         """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
+        self.server.desk.batch_bytes(task_id, batch_id)
         manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
@@ -91,8 +93,9 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     async def count_piece(self, request: Request) -> Response:
         """What was found in a leased piece: a tally, and the ids of its messages."""
         lease = request.path_params["lease"]
+        body = await read_body(request, LARGEST_RESULT_BYTES)
         self.server.work.openings.held(lease)
-        result = PieceResult.from_bytes(await read_body(request, LARGEST_RESULT_BYTES))
+        result = PieceResult.from_bytes(body)
         await asyncio.to_thread(self.server.work.count, lease, result)
         return JSONResponse({"counted": True})
 

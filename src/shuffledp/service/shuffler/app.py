@@ -10,7 +10,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, Manifest
+from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
@@ -65,7 +65,8 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         await self._routing(task_id)
         # Somewhat too long is a wrong length, which says more than "too large".
-        body = await read_body(request, 2 * self.server.incoming.batch_bytes(task_id, batch_id))
+        most = min(2 * self.server.incoming.batch_bytes(task_id, batch_id), LARGEST_WHOLE_BYTES)
+        body = await read_body(request, most)
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
 
@@ -93,6 +94,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         await self._routing(task_id)
+        self.server.incoming.batch_bytes(task_id, batch_id)
         manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
