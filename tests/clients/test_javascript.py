@@ -169,16 +169,16 @@ LAWS = {
 
 
 def _p_value(seen: dict[str, int], masses: Masses) -> float:
-    """Chi-square against exact probabilities; outcomes that are expected less than 5 times are one cell."""
+    """Chi-square against exact probabilities; rare outcomes count with the rarest that is expected 50 times or more."""
     times = sum(seen.values())
     assert abs(sum(masses.values()) - 1) < 1e-9
     if set(seen) - set(masses):
         return 0.0
-    large = [outcome for outcome, mass in masses.items() if mass * times >= 5]
-    found = np.array([seen.get(outcome, 0) for outcome in large], dtype=np.float64)
-    expected = np.array([masses[outcome] * times for outcome in large])
-    if (rest := times - expected.sum()) > 1e-6 * times:
-        found, expected = np.append(found, times - found.sum()), np.append(expected, rest)
+    common = sorted((outcome for outcome, mass in masses.items() if mass * times >= 50), key=masses.__getitem__)
+    found = np.array([seen.get(outcome, 0) for outcome in common], dtype=np.float64)
+    expected = np.array([masses[outcome] * times for outcome in common])
+    found[0] += times - found.sum()
+    expected[0] += times - expected.sum()
     statistic = float(((found - expected) ** 2 / expected).sum())
     return float(special.chdtrc(len(found) - 1, statistic))
 

@@ -79,8 +79,7 @@ def _modules() -> Path:
             words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
             ran = subprocess.run(words, cwd=fresh, capture_output=True, text=True, timeout=_PATIENCE)
             assert ran.returncode == 0, f"npm could not fetch what {lock} names: {ran.stderr}"
-            if not kept.exists():
-                kept.mkdir()
+            kept.mkdir(exist_ok=True)
             try:
                 (Path(fresh) / "node_modules").rename(kept / "node_modules")
             except OSError:
