@@ -27,6 +27,7 @@ from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
+PAGE = "http://localhost:8000"
 USERS = 120
 TARGET = ["--epsilon", 4, "--delta", 1e-2]
 
@@ -260,7 +261,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, plans, keys: Path) -> Iter
         allowed = {"allow_unbounded": kind == "carried"}
         Task.create(plan, load_public_key(keys), bits=RandomBits.secure(), **allowed).save(tasks[kind])
     port = two_free_ports()
-    words = [SHUFFLEDP, "serve", "all", "--folder", folder, "--keys", keys, "--port", port]
+    words = [SHUFFLEDP, "serve", "all", "--folder", folder, "--keys", keys, "--port", port, "--allow-origin", PAGE]
     for task in tasks.values():
         words += ["--task", task]
     log = (folder / "log").open("wb")
@@ -492,6 +493,26 @@ def test_a_port_that_is_taken_is_one_sentence_and_nothing_is_written(
     assert code == 2 and out == "" and err.count("\n") == 1, err
     assert err.startswith("shuffledp: port must be one that is free on 127.0.0.1") and f"got {port}" in err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("role", ["analyzer", "shuffler", "all", "cascade"])
+def test_pages_are_named_one_by_one(run, keys: Path, tmp_path: Path, role: str) -> None:
+    more = {
+        "analyzer": ["--store", tmp_path / "new.db"],
+        "shuffler": ["--store", tmp_path / "new.db", "--analyzer", "http://127.0.0.1:1"],
+        "all": ["--folder", tmp_path / "new"],
+        "cascade": ["--folder", tmp_path / "new", "--hop", keys, "--hop", keys],
+    }[role]
+    code, out, err = run("serve", role, "--keys", keys, *more, "--allow-origin", "*")
+    assert code == 2 and out == "" and err.startswith("shuffledp: allow_origin must be one page's origin"), err
+    assert not list(tmp_path.glob("new*"))
+
+
+def test_a_page_that_is_named_may_ask_both_servers(service: Running) -> None:
+    for url in (service.shuffler, service.analyzer):
+        for origin, header in ((PAGE, PAGE), ("https://other.example", None)):
+            answer = httpx.get(f"{url}/healthz", headers={"Origin": origin})
+            assert answer.headers.get("access-control-allow-origin") == header
 
 
 # --- the doctor ----------------------------------------------------------------------------------

@@ -34,6 +34,7 @@ from shuffledp.service.analyzer.server import AnalyzerServer, Opening
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client import Client
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.origins import Origins
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
@@ -268,7 +269,7 @@ def _serve(order: dict[str, Any]) -> None:
             own = PrivateKey.from_text(order["hop_key"])
             limits["layer"] = Layer(order["hop"], own.public, PeelerHere(own))
         server: Any = _insist(open_shuffler_store, store, lambda held: ShufflerServer(held, post=post, **limits))
-        app = shuffler_app(server, tokens)
+        app = shuffler_app(server, tokens, origins=Origins.of(order.get("origins")))
     else:
         key = PrivateKey.from_text(order["key"])
         opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)

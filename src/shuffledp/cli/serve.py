@@ -35,6 +35,11 @@ BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="TLS ends at a
 MaxRate = Annotated[float | None, typer.Option(help="Requests a second of one role's token.", metavar="R")]
 MaxAtOnce = Annotated[int | None, typer.Option(help="Requests of one role's token under way at once.", metavar="N")]
 
+AllowOrigin = Annotated[
+    list[str] | None,
+    typer.Option(help="A web page that browsers may call it from; repeat it for more.", metavar="ORIGIN"),
+]
+
 
 @serve_app.command("shuffler")
 def serve_shuffler(
@@ -61,20 +66,23 @@ def serve_shuffler(
     behind_proxy: BehindProxy = False,
     max_rate: MaxRate = None,
     max_at_once: MaxAtOnce = None,
+    allow_origin: AllowOrigin = None,
     lease_seconds: Lease = 60.0,
 ) -> None:
     """Seats, reports and batches: mixes what it cannot read."""
     from shuffledp.service.limits import Limits
+    from shuffledp.service.origins import Origins
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
-    limits = Limits(max_rate, max_at_once)
+    limits, origins = Limits(max_rate, max_at_once), Origins.of(allow_origin)
 
     def make() -> "Server":
         from shuffledp.cli.foreign_keys import doubt_of_tokens
 
         layer, token = _Layered.of(hop, keys), _next_token(keys, next_token)
-        made = _shuffler(store, keys, analyzer, _texts(task, campaign), address, lease_seconds, limits, layer, token)
+        texts = _texts(task, campaign)
+        made = _shuffler(store, keys, analyzer, texts, address, lease_seconds, limits, layer, token, origins)
         if doubt := doubt_of_tokens(analyzer, token):
             typer.echo(f"warning: {doubt}", err=True)
         return made
@@ -96,6 +104,7 @@ def serve_analyzer(
     behind_proxy: BehindProxy = False,
     max_rate: MaxRate = None,
     max_at_once: MaxAtOnce = None,
+    allow_origin: AllowOrigin = None,
     ledger: Annotated[
         Path | None,
         typer.Option(help="A budget that whatever is served is charged to.", metavar="FILE"),
@@ -103,11 +112,16 @@ def serve_analyzer(
 ) -> None:
     """Opens full batches, adds each up once, publishes estimates."""
     from shuffledp.service.limits import Limits
+    from shuffledp.service.origins import Origins
     from shuffledp.service.serving import Address
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
-    limits = Limits(max_rate, max_at_once)
-    _run({"analyzer": (address, lambda: _analyzer(store, keys, _texts(task, campaign), address, limits, ledger))})
+    limits, origins = Limits(max_rate, max_at_once), Origins.of(allow_origin)
+
+    def make() -> "Server":
+        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins)
+
+    _run({"analyzer": (address, make)})
 
 
 @serve_app.command("all")
@@ -117,23 +131,26 @@ def serve_all(
     task: Tasks = None,
     campaign: Campaigns = None,
     port: Port = 8001,
+    allow_origin: AllowOrigin = None,
     lease_seconds: Lease = 60.0,
 ) -> None:
     """Both servers in one process, the analyzer on the next port: for development, as nobody is then separate."""
+    from shuffledp.service.origins import Origins
     from shuffledp.service.serving import Address
 
-    shuffler, analyzer = Address(port=port), Address(port=port + 1)
+    shuffler, analyzer, origins = Address(port=port), Address(port=port + 1), Origins.of(allow_origin)
 
     def texts() -> list[str]:
         return _texts(task, campaign)
 
     def make_shuffler() -> "Server":
-        return _shuffler(str(folder / "shuffler.db"), keys, analyzer.url, texts(), shuffler, lease_seconds)
+        store = str(folder / "shuffler.db")
+        return _shuffler(store, keys, analyzer.url, texts(), shuffler, lease_seconds, origins=origins)
 
     def make_analyzer() -> "Server":
         served = texts()
         folder.mkdir(parents=True, exist_ok=True)
-        return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer)
+        return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins)
 
     _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
 
@@ -148,11 +165,13 @@ def serve_cascade(
     task: Tasks = None,
     campaign: Campaigns = None,
     port: Port = 8001,
+    allow_origin: AllowOrigin = None,
     lease_seconds: Lease = 60.0,
 ) -> None:
     """All hops of a cascade and the analyzer in one process, on ports that follow each other: for a trial only."""
     from shuffledp.service.hops import LEAST_HOPS, MOST_HOPS
     from shuffledp.service.keys import TOKENS, load_tokens
+    from shuffledp.service.origins import Origins
     from shuffledp.service.serving import Address
     from shuffledp.service.tokens import HOP
 
@@ -160,19 +179,21 @@ def serve_cascade(
         problem = f"must be given {LEAST_HOPS} or {MOST_HOPS} times"
         raise ParameterError("hop", f"given {len(hop)} times", problem, "serve all runs one shuffler")
     addresses = [Address(port=port + place) for place in range(len(hop) + 1)]
-    folders = [*hop, keys]
+    folders, origins = [*hop, keys], Origins.of(allow_origin)
 
     def make_hop(number: int) -> "Server":
         own, following = addresses[number - 1], addresses[number]
         store, token = str(folder / f"hop-{number}.db"), load_tokens(folders[number] / TOKENS).secrets[HOP]
         layer = _Layered.of(number, hop[number - 1])
         texts = _texts(task, campaign)
-        return _shuffler(store, hop[number - 1], following.url, texts, own, lease_seconds, None, layer, token)
+        # Pages report to the first hop only.
+        seen = origins if number == 1 else None
+        return _shuffler(store, hop[number - 1], following.url, texts, own, lease_seconds, None, layer, token, seen)
 
     def make_analyzer() -> "Server":
         served = _texts(task, campaign)
         folder.mkdir(parents=True, exist_ok=True)
-        return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1])
+        return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1], origins=origins)
 
     hops = {f"hop {number}": (addresses[number - 1], partial(make_hop, number)) for number in range(len(hop), 0, -1)}
     _run({"analyzer": (addresses[-1], make_analyzer), **hops})
@@ -228,6 +249,7 @@ def _shuffler(
     limits: Any = None,
     hop: _Layered | None = None,
     next_token: str | None = None,
+    origins: Any = None,
 ) -> "Server":
     from shuffledp.cli.foreign_keys import check_roles, check_task_keys
     from shuffledp.service.keys import load_tokens
@@ -248,11 +270,17 @@ def _shuffler(
         server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds, layer=layer)
         for text in texts:
             server.add_task(text)
-    return uvicorn_server(shuffler_app(server, tokens, limits), address)
+    return uvicorn_server(shuffler_app(server, tokens, limits, origins), address)
 
 
 def _analyzer(
-    store: str, keys: Path, texts: list[str], address: Any, limits: Any = None, ledger: Path | None = None
+    store: str,
+    keys: Path,
+    texts: list[str],
+    address: Any,
+    limits: Any = None,
+    ledger: Path | None = None,
+    origins: Any = None,
 ) -> "Server":
     from shuffledp.cli.foreign_keys import check_roles, where_keys_went
     from shuffledp.service.analyzer.app import analyzer_app
@@ -280,7 +308,7 @@ def _analyzer(
         )
         for text in texts:
             server.add_task(text)
-    return uvicorn_server(analyzer_app(server, tokens, limits), address)
+    return uvicorn_server(analyzer_app(server, tokens, limits, origins), address)
 
 
 @contextmanager

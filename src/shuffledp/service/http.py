@@ -14,11 +14,12 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import JSON, TEXT, Operation, Query, openapi_document, operation, operations_of
+from shuffledp.service.origins import Origins
 from shuffledp.service.problems import (
     BAD_REQUEST,
     BROKEN,
@@ -200,8 +201,13 @@ class Endpoints(Generic[S]):
         return Response(self._openapi, media_type=JSON)
 
 
-def build_app(endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None = None) -> Starlette:
-    """The application that answers what these endpoints declare, to whoever has a token for it, within its limits."""
+def build_app(
+    endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
+) -> Starlette:
+    """The application that answers what these endpoints declare, to whoever has a token for it, within its limits.
+
+    Pages in a browser are let through if their origins are named.
+    """
     server = endpoints.server
 
     @asynccontextmanager
@@ -221,6 +227,7 @@ def build_app(endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None =
     app.router.redirect_slashes = False
     app.state.server = server
     app.endpoints = {}
+    app.answered = (origins or Origins()).around(app.answer)
     for each, handler in guarded:
         names = each.path.split("/")
         app.endpoints.setdefault((each.method, len(names)), []).append((names, handler))
@@ -235,9 +242,15 @@ class _Direct(Starlette):
 
     endpoints: dict[tuple[str, int], list[tuple[list[str], Handler]]]
     """By method and number of the path's parts: the parts' names, and the handler."""
+    answered: ASGIApp
+    """As `answer`, for pages in browsers, too."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        await self.answered(scope, receive, send)
+
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, whichever page it is from."""
         found = self._find(scope) if scope["type"] == "http" and not scope.get("root_path") else None
         if found is None:
             await super().__call__(scope, receive, send)

@@ -17,6 +17,7 @@ from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYT
 from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import ARROW, BINARY, JSON, ON_DISK, Query, operation
+from shuffledp.service.origins import Origins
 from shuffledp.service.store.contract import Progress, Release
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import HOP, OPEN, READ, Tokens
@@ -31,9 +32,11 @@ NEWEST_SECONDS = 1
 """For so long a cache may answer with the newest model without asking again."""
 
 
-def analyzer_app(server: AnalyzerServer, tokens: Tokens, limits: Limits | None = None) -> Starlette:
+def analyzer_app(
+    server: AnalyzerServer, tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
+) -> Starlette:
     """The application that serves this analyzer."""
-    return build_app(AnalyzerEndpoints(server), tokens, limits)
+    return build_app(AnalyzerEndpoints(server), tokens, limits, origins)
 
 
 class AnalyzerEndpoints(Endpoints[AnalyzerServer]):

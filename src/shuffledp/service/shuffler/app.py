@@ -14,6 +14,7 @@ from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYT
 from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
+from shuffledp.service.origins import Origins
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
@@ -29,9 +30,11 @@ _SLOTS = Query("slots", "Only in so many first slots, those whose people answer 
 _NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
 
 
-def shuffler_app(server: ShufflerServer, tokens: Tokens, limits: Limits | None = None) -> Starlette:
+def shuffler_app(
+    server: ShufflerServer, tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
+) -> Starlette:
     """The application that serves this shuffler."""
-    return build_app(ShufflerEndpoints(server), tokens, limits)
+    return build_app(ShufflerEndpoints(server), tokens, limits, origins)
 
 
 class ShufflerEndpoints(Endpoints[ShufflerServer]):

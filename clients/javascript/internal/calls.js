@@ -1,0 +1,74 @@
+// Requests to the shuffler: patience with what passes, errors that say what it said.
+
+import { unsigned } from "./bits.js";
+import { insist, ShuffleDPError } from "./errors.js";
+
+const PASSING = new Set([408, 425, 429, 500, 502, 503, 504]);
+const PREFIX = "urn:shuffledp:problem:";
+const FIRST_PAUSE = 0.25;
+const LONGEST_PAUSE = 20;
+const TIMEOUT_SECONDS = 30;
+
+/** A server's address without a slash at its end; https unless it is this machine. */
+export function checkUrl(text) {
+  let url;
+  try {
+    url = new URL(text);
+  } catch {
+    url = null;
+  }
+  const plain = url && !url.username && !url.password && !url.search && !url.hash;
+  insist(plain && /^https?:$/.test(url.protocol), `shuffler must be an address, got ${String(text)}.`);
+  const here = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
+  insist(here || url.protocol === "https:", `shuffler must be https unless it is this machine, got ${text}.`);
+  return url.href.replace(/\/+$/, "");
+}
+
+/** What Retry-After says, seconds or a date; 0 where it says nothing. */
+function secondsUntil(text) {
+  if (!text) return 0;
+  const seconds = /^\d+$/.test(text.trim()) ? Number(text) : (Date.parse(text) - Date.now()) / 1000;
+  return Math.max(0, seconds || 0);
+}
+
+const isObject = (document) => typeof document === "object" && document !== null && !Array.isArray(document);
+
+/** Ask until the server answers for good, or patience ends. `read` answers undefined for what no server sends. */
+export async function ask({ url, token, bits, patience, fetch, pause }, method, path, read, body) {
+  const started = Date.now();
+  for (let tries = 0; ; ) {
+    let [why, retryAfter] = ["", 0];
+    try {
+      const headers = { Accept: "application/json", Authorization: `Bearer ${token}` };
+      if (body !== undefined) headers["Content-Type"] = "application/octet-stream";
+      // No cookies, no referrer, no redirects: they would link or carry on what is sent.
+      const rules = { credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" };
+      const signal = AbortSignal.timeout(1000 * TIMEOUT_SECONDS);
+      const response = await fetch(url + path, { method, headers, body, signal, ...rules });
+      const answer = await response.json().catch(() => null);
+      if (response.ok) {
+        const found = isObject(answer) ? read(response.status, answer) : undefined;
+        if (found !== undefined) return found;
+        why = `${url} does not answer as a shuffler does`;
+      } else {
+        const problem = isObject(answer) ? answer : {};
+        const kind = String(problem.type ?? "").startsWith(PREFIX) ? problem.type.slice(PREFIX.length) : "unknown";
+        const detail = String(problem.detail || "the server gives no reason").replace(/\.$/, "");
+        const words = `${detail} (${response.status} ${kind})`;
+        if (!PASSING.has(response.status)) throw new ShuffleDPError(`${words}.`, { kind, status: response.status });
+        why = `${url} answers: ${words}`;
+        retryAfter = secondsUntil(response.headers.get("retry-after"));
+      }
+    } catch (cause) {
+      if (cause instanceof ShuffleDPError) throw cause;
+      why = `${url} cannot be reached (${cause?.cause?.code ?? cause?.name})`;
+    }
+    // Full jitter: devices that failed together do not come back together.
+    const ceiling = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** Math.min(tries++, 16));
+    const seconds = Math.max((ceiling * unsigned(bits, 1, 4)[0]) / 2 ** 32, retryAfter);
+    if ((Date.now() - started) / 1000 + seconds > patience) {
+      throw new ShuffleDPError(`${why}, tried ${tries} times: try again later.`, { kind: "unreachable" });
+    }
+    await pause(seconds);
+  }
+}

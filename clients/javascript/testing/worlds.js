@@ -1,0 +1,57 @@
+// A shuffler in this process, as honest or hostile as a test wants, in place of fetch.
+
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { recipients } from "../internal/sealing.js";
+import { readTask, Schedule } from "../internal/task.js";
+import { Client, memoryOutbox } from "../shuffledp.js";
+
+const FOLDER = process.env.SHUFFLEDP_VECTORS ?? new URL("../../../tests/vectors", import.meta.url).pathname;
+
+export const vectors = (name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), "utf8"));
+export const TASKS = Object.fromEntries(vectors("tasks").tasks.map((task) => [task.name, task]));
+
+const json = (status, document, headers) => new Response(JSON.stringify(document), { status, headers });
+export const problem = (status, kind, headers) =>
+  json(status, { type: `urn:shuffledp:problem:${kind}`, title: kind, status, detail: `this is ${kind}.` }, headers);
+
+/** Answers seats and reports of one task; `twist` may answer instead. */
+export class Shuffler {
+  constructor(name, twist = () => undefined) {
+    this.task = TASKS[name];
+    this.schedule = new Schedule(JSON.parse(this.task.text).routing);
+    this.twist = twist;
+    this.requests = [];
+    this.reports = new Map();
+    this.seats = 0;
+  }
+
+  seat() {
+    const seat = this.seats.toString(16).padStart(32, "0");
+    return { seat, lease_seconds: 60, batches: this.schedule.batchesOf(this.seats++) };
+  }
+
+  async fetch(url, { method, body, headers }) {
+    const path = new URL(url).pathname;
+    const request = { method, path, headers, body: body === undefined ? undefined : Buffer.from(body).toString("hex") };
+    this.requests.push(request);
+    const twisted = await this.twist(request, this);
+    if (twisted !== undefined) return twisted;
+    if (path.endsWith("/seats")) return json(201, { seats: [this.seat()] });
+    const id = path.split("/").at(-1);
+    const isNew = !this.reports.has(id);
+    this.reports.set(id, request.body);
+    return json(isNew ? 201 : 200, { new: isNew });
+  }
+
+  get puts() {
+    return this.requests.filter((request) => request.method === "PUT");
+  }
+
+  /** A client of this shuffler, whose pauses take no time. */
+  async client({ outbox = memoryOutbox(), patience = 60 } = {}) {
+    const task = await readTask(this.task.text, this.task.id);
+    const calls = { url: "http://127.0.0.1:1", token: "t", patience, fetch: this.fetch.bind(this), pause: async () => {} };
+    return new Client(task, await recipients(task.keys), calls, outbox);
+  }
+}

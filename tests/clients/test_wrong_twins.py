@@ -1,0 +1,99 @@
+"""Wrong twins of the JavaScript client: small changes that would break a promise, each of which its tests refuse."""
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from harness.node import Node, node_in
+
+
+@dataclass(frozen=True)
+class Twin:
+    """A change to one file, with why it is wrong and which tests must fail."""
+
+    why: str
+    file: str
+    old: str
+    new: str
+    tests: str
+
+
+TWINS = {
+    "noise-again-for-any-refusal": Twin(
+        "Whoever answers 404 gets the same value with new noise, as often as it likes.",
+        "shuffledp.js",
+        "if (!NEVER_KEPT.has(refused.kind)) throw refused;",
+        'refused.kind = "seat-gone";',
+        "outbox",
+    ),
+    "sent-but-not-kept": Twin(
+        "What a page that is closed had sent is not known afterwards, and is reported again.",
+        "shuffledp.js",
+        "if (!(await this.#outbox.add(entry))) return { reports: 0, new: 0, known: true };",
+        "",
+        "outbox",
+    ),
+    "any-seat": Twin(
+        "A shuffler puts a person into a batch of one, or of so many that nobody adds noise.",
+        "internal/task.js",
+        "insist(same, `${words}: it serves another task under this id, or is not to be trusted.`);",
+        "if (!same) return { id: seat.seat, batches };",
+        "refusals",
+    ),
+    "any-text": Twin(
+        "Whoever serves the text chooses the key and the noise.",
+        "internal/task.js",
+        'if ((await idOf(text)) !== taskId) refuse("text must have the SHA-256 that taskId says");',
+        "",
+        "refusals",
+    ),
+    "messages-in-order": Twin(
+        "The first message of every report is the value.",
+        "internal/sealing.js",
+        "return randomOrder(bits, total).map((place) => rows[place]);",
+        "return rows;",
+        "vectors",
+    ),
+    "hops-in-another-order": Twin(
+        "The last hop's layer is outermost: the first hop cannot take its own off.",
+        "internal/sealing.js",
+        "const hop = layer && keys.length - layer;",
+        "const hop = layer;",
+        "vectors",
+    ),
+    "first-digits-only": Twin(
+        "Coins have a probability of 16 digits, and noise is less than was proved.",
+        "internal/bits.js",
+        "while (tied.length && rest) {",
+        "while (false) {",
+        "vectors",
+    ),
+    "another-answer-acknowledges": Twin(
+        "A captive portal's page acknowledges a report that nobody has.",
+        "internal/calls.js",
+        "const found = isObject(answer) ? read(response.status, answer) : undefined;",
+        "const found = isObject(answer) ? read(response.status, answer) : response.status;",
+        "outbox",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
+    """Node, with the client and its dependency."""
+    return node_in(tmp_path_factory.mktemp("javascript"))
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_wrong_twin_fails_its_tests(node: Node, tmp_path: Path, name: str) -> None:
+    twin = TWINS[name]
+    copy = tmp_path / "twin"
+    shutil.copytree(node.folder, copy, symlinks=True)
+    text = (copy / twin.file).read_text("utf-8")
+    assert text.count(twin.old) == 1, "what it changes is not there any more"
+    (copy / twin.file).write_text(text.replace(twin.old, twin.new), "utf-8")
+    ran = Node(copy).run("--test", "--test-reporter=tap", f"test/{twin.tests}.test.js")
+    # It is refused by a test, and not because it could not be loaded.
+    assert ran.returncode == 1 and "\n# pass 0\n" not in ran.stdout, ran.stdout[-3000:]

@@ -1,0 +1,88 @@
+"""Node with the JavaScript client and its one dependency, which npm fetches once into `build`."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE, CACHE = ROOT / "clients" / "javascript", ROOT / "build" / "javascript"
+_PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A copy of the client beside its dependency.
+
+    Attributes:
+        folder: where the copy is.
+    """
+
+    folder: Path
+
+    def run(self, *words: str, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+        """What Node says to these words, in the client's folder."""
+        where = {**os.environ, "SHUFFLEDP_VECTORS": str(ROOT / "tests" / "vectors"), "NODE_OPTIONS": _options()}
+        return subprocess.run(
+            ["node", *words],
+            cwd=self.folder,
+            env=where,
+            input=stdin or "",
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE,
+        )
+
+    def answer(self, script: str, stdin: str) -> str:
+        """What one of the client's tools prints."""
+        ran = self.run(f"testing/{script}", stdin=stdin)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout
+
+
+@cache
+def _options() -> str:
+    """Before version 20 Node has Web Crypto, but not where browsers have it."""
+    said = subprocess.run(["node", "--version"], capture_output=True, text=True, timeout=_PATIENCE).stdout
+    return "--experimental-global-webcrypto" if int(said.strip("v").partition(".")[0]) < 20 else ""
+
+
+def node_in(folder: Path) -> Node:
+    """The client in this folder, ready to run; a test is skipped where there is no Node, but not where CI=true."""
+    missing = [name for name in ("node", "npm") if shutil.which(name) is None]
+    if missing:
+        said = f"there is no {' and no '.join(missing)}: apt-get install nodejs npm"
+        if os.environ.get("CI") == "true":
+            raise RuntimeError(f"In CI the JavaScript client must be tested, and {said}.")
+        pytest.skip(said)
+    copy = folder / "client"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("node_modules"))
+    (copy / "node_modules").symlink_to(_modules())
+    return Node(copy)
+
+
+def _modules() -> Path:
+    """The folder of what the lock file names, by its digest; another process may make it at the same time."""
+    lock = SOURCE / "package-lock.json"
+    kept = CACHE / hashlib.sha256(lock.read_bytes()).hexdigest()[:16]
+    if not (kept / "node_modules").is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=CACHE) as fresh:
+            for name in ("package.json", lock.name):
+                shutil.copy(SOURCE / name, fresh)
+            words = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"]
+            ran = subprocess.run(words, cwd=fresh, capture_output=True, text=True, timeout=_PATIENCE)
+            assert ran.returncode == 0, f"npm could not fetch what {lock} names: {ran.stderr}"
+            kept.mkdir(exist_ok=True)
+            try:
+                (Path(fresh) / "node_modules").rename(kept / "node_modules")
+            except OSError:
+                # Another process was faster.
+                assert (kept / "node_modules").is_dir()
+    return kept / "node_modules"
