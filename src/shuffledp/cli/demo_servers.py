@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import typer
+
 from shuffledp.cli.progress import working
 from shuffledp.cli.servers import calls_to
 from shuffledp.errors import ParameterError, ShuffleDPError
@@ -130,6 +132,29 @@ def check_alive(server: DemoServer) -> None:
     """Refuse to go on without it, in a sentence."""
     if (code := server.process.poll()) is not None:
         raise ShuffleDPError(f"the {server.role} has ended with code {code}: {server.log} says why.")
+
+
+def say_where(page: str, *, opens: bool) -> None:
+    """Say where a browser sees what happens, on standard error; open one only if that was asked for."""
+    typer.echo(f"look at it in a browser: {page}", err=True)
+    if opens:
+        import webbrowser
+
+        webbrowser.open(page)
+
+
+def keep_running(both: DemoServers, *, shown: bool) -> None:
+    """Wait until somebody interrupts it, as long as both servers live."""
+    sys.stdout.flush()
+    if shown:
+        typer.echo(f"The page stays at {both.analyzer}/ until you interrupt this (Ctrl-C).")
+    try:
+        while True:
+            for server in both.servers.values():
+                check_alive(server)
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        return
 
 
 def _is_ready(server: "Calls") -> bool:

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -29,6 +29,10 @@ Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 Uds = Annotated[Path | None, typer.Option(help="A socket's file instead of a port, for a proxy here.", metavar="FILE")]
 BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="TLS ends at a proxy in front: plain HTTP anywhere.")]
 MaxRate = Annotated[float | None, typer.Option(help="Requests a second of one role's token.", metavar="R")]
+Page = Annotated[
+    Literal["auto", "login", "off"],
+    typer.Option(help="The page for browsers: asks for the token unless it is this machine's own, always, or none."),
+]
 MaxAtOnce = Annotated[int | None, typer.Option(help="Requests of one role's token under way at once.", metavar="N")]
 
 
@@ -80,6 +84,7 @@ def serve_analyzer(
         Path | None,
         typer.Option(help="A budget that whatever is served is charged to.", metavar="FILE"),
     ] = None,
+    page: Page = "auto",
 ) -> None:
     """Opens full batches, adds each up once, publishes estimates."""
     from shuffledp.service.limits import Limits
@@ -87,7 +92,11 @@ def serve_analyzer(
 
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
     limits = Limits(max_rate, max_at_once)
-    _run({"analyzer": (address, lambda: _analyzer(store, keys, _texts(task, campaign), address, limits, ledger))})
+
+    def make() -> "Server":
+        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, page)
+
+    _run({"analyzer": (address, make)}, page=None if page == "off" else address.url)
 
 
 @serve_app.command("all")
@@ -115,7 +124,7 @@ def serve_all(
         folder.mkdir(parents=True, exist_ok=True)
         return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer)
 
-    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
+    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
 
 
 def _shuffler(
@@ -137,8 +146,16 @@ def _shuffler(
 
 
 def _analyzer(
-    store: str, keys: Path, texts: list[str], address: Any, limits: Any = None, ledger: Path | None = None
+    store: str,
+    keys: Path,
+    texts: list[str],
+    address: Any,
+    limits: Any = None,
+    ledger: Path | None = None,
+    page: str = "auto",
 ) -> "Server":
+    from shuffledp.dashboard.access import Access
+    from shuffledp.dashboard.app import with_dashboard
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
@@ -152,7 +169,11 @@ def _analyzer(
     server = AnalyzerServer(open_analyzer_store(store), key=key, opener=Opener(key), signing=signing, ledger=ledger)
     for text in texts:
         server.add_task(text)
-    return uvicorn_server(analyzer_app(server, tokens, limits), address)
+    app = analyzer_app(server, tokens, limits)
+    if page != "off":
+        access = Access.at(tokens, address, always=page == "login")
+        app = with_dashboard(app, access, ledger=ledger, limits=limits)
+    return uvicorn_server(app, address)
 
 
 def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:
@@ -178,11 +199,12 @@ def _text(path: Path, parameter: str, kind: str, other: str) -> str:
     return text
 
 
-def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:
+def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None = None) -> None:
     """Take every address, then make the servers and serve until one of them is told to stop; then all do.
 
     Args:
         roles: what each server is, with where it listens and how it is made.
+        page: where a browser is answered; None where none is.
     """
     from shuffledp.service.serving import run_until_told
     from shuffledp.service.telemetry import log_to_stderr
@@ -193,5 +215,7 @@ def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:
         log_to_stderr()
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
+        if page is not None:
+            typer.echo(f"look at it in a browser: {page}/", err=True)
         typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
         run_until_told(servers, sockets, lambda words: typer.echo(words, err=True))
