@@ -63,7 +63,7 @@ def in_words(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, list):
-        return f"[{', '.join(in_words(item) for item in value[:6])}{', ...' if len(value) > 6 else ''}]"
+        return f"[{', '.join(in_words(item) or '-' for item in value[:6])}{', ...' if len(value) > 6 else ''}]"
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
