@@ -121,9 +121,7 @@ class Access:
         Raises:
             RefusedError: another site's page has sent it, or it does not repeat the browser's secret.
         """
-        origin, site = request.headers.get("origin"), request.headers.get("sec-fetch-site", "same-origin")
-        foreign = origin is not None and urlsplit(origin).netloc != request.headers.get("host", "")
-        if foreign or site not in ("same-origin", "none"):
+        if _is_foreign(request):
             raise RefusedError(WRONG_ROLE, "the form came from another site: fill in the one of this page.")
         if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
             raise RefusedError(BAD_REQUEST, f"a form is {_FORM_TYPE}: fill in the one of this page.")
@@ -138,6 +136,14 @@ class Access:
     def log_in(self, token: str) -> None:
         """Refuse a token that is not the one for read, or for admin, who may all; compared in constant time."""
         self.tokens.check(f"Bearer {token.strip()}", READ)
+
+
+def _is_foreign(request: Request) -> bool:
+    """Whether another site's page has sent this: browsers say so, old ones by its origin, which a proxy may blur."""
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if site is not None:
+        return site not in ("same-origin", "none")
+    return origin is not None and origin.partition("://")[2] != request.headers.get("host", "")
 
 
 def _host_name(request: Request) -> str:

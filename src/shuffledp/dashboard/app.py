@@ -76,8 +76,8 @@ def with_dashboard(
         ledger: the budget that the analyzer charges, to show what is left of it.
         limits: what one role's token may ask for.
     """
-    dashboard = Dashboard(app.state.server, access, ledger, limits or Limits())
-    app.router.routes.extend(dashboard.routes())
+    app.state.dashboard = Dashboard(app.state.server, access, ledger, limits or Limits())
+    app.router.routes.extend(app.state.dashboard.routes())
     return app
 
 

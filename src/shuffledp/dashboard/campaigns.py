@@ -103,7 +103,7 @@ class CampaignPages:
         rows = [
             ("Newest model", f"{newest.number:,}: of {newest.number:,} releases"),
             ("Waits for", _waits(newest)),
-            *(("Known" if name is None else name, words) for name, words in _known(newest.estimate)),
+            *(("Known" if name is None else name.capitalize(), words) for name, words in _known(newest.estimate)),
             ("Dropped", f"{progress.dropped:,} malformed messages"),
             ("Void", f"{progress.batches_void:,} batches that said nothing"),
         ]

@@ -1,5 +1,6 @@
 """What the page can and cannot know about a person, and what privacy has cost, in words."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,13 @@ def _followed(plan: Plan) -> str:
 def collusions_table(plan: Plan) -> Html:
     """What parties would learn of a person if they worked together."""
     rows = collusion_rows(plan.collusions(), plan.privacy.epsilon)
-    title = "What a collusion would learn"
-    return section(title, table(title, ("who", "epsilon", "in words"), rows, left=(True, False, True)))
+    return collusions_section(rows)
+
+
+def collusions_section(rows: Iterable[tuple[str, str, str]]) -> Html:
+    """The same from rows of who, which epsilon is left, and in words."""
+    listed = table("Which epsilon is left", ("who", "epsilon", "in words"), rows, left=(True, False, True))
+    return section("What a collusion would learn", listed)
 
 
 def spending(privacy: Privacy, ledger: Path | None, what: str) -> Html:

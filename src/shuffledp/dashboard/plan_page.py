@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-from shuffledp.dashboard.elements import Html, element, facts, joined, listing_table, section, table
+from shuffledp.dashboard.elements import Html, element, facts, joined, listing_table, section
+from shuffledp.dashboard.knowledge import collusions_section
 from shuffledp.dashboard.planner import KINDS, WISHES, PlanAnswer, Wish
 
 
@@ -90,12 +91,11 @@ def answer_part(query: Mapping[str, str], answer: PlanAnswer | None, complaint: 
         ("The live service", answer.complaint or None),
     ]
     known = {name: query[name] for name in ("protocol", "live", *WISHES) if name in query}
-    title = "What a collusion would learn"
     file = element("a", "Download the plan's file", href=f"/plan/file?{urlencode(known)}", download="plan.json")
     return joined(
         [
             section("The plan", facts([*answer.facts, *sent]), element("p", file, class_="downloads")),
             section("Its error beside others", listing_table(answer.compared)),
-            section(title, table(title, ("who", "epsilon", "in words"), answer.collusions, left=(True, False, True))),
+            collusions_section(answer.collusions),
         ]
     )

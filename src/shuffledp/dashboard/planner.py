@@ -200,7 +200,6 @@ def _planned(wish: PlanWish) -> PlanAnswer:
         ("Asked", f"{plan.question}, {plan.privacy}"),
         ("Method", choice.why),
         *((name.capitalize(), words) for name, words in plan.facts()),
-        ("In the end", plan.in_the_end),
         *(("Take care", each) for each in (*plan.cautions, *plan.warnings)),
     )
     return PlanAnswer(

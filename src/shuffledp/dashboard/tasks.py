@@ -115,7 +115,7 @@ class TaskPages:
                 element("span", error_in_words(newest), class_="error"),
                 class_="number",
             )
-        names = [] if number is not None else list(shown.facts)
+        names = [] if number is not None else [(name.capitalize(), words) for name, words in shown.facts]
         return section(
             "The estimate",
             number,

@@ -25,7 +25,7 @@
       series: [{}, { stroke: "transparent" }, { stroke: "transparent" },
         { stroke: colour("--accent"), width: 2, points: { show: d.x.length < 40 } }],
       bands: [{ series: [2, 1], fill: colour("--band") }],
-      axes: [axis({ label: d.across }), axis({ size: 70 })],
+      axes: [axis({ label: d.across }), axis({ size: 60, label: "estimate" })],
     }],
     bars: (d) => {
       const places = d.names.map((_, place) => place);
@@ -35,7 +35,7 @@
         series: [{}, { stroke: colour("--accent"), fill: colour("--band"), width: 2, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
           { stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } }],
         axes: [axis({ splits: places, values: (_, found) => found.map((place) => short(d.names[place] ?? "")), rotate: -45, size: 24 + 6 * longest, grid: { show: false } }),
-          axis({ size: 70 })],
+          axis({ size: 60, label: "estimate" })],
         hooks: { draw: [(u) => whiskers(u, d)] },
       }];
     },
