@@ -103,7 +103,7 @@ def analyzer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Analyzer]:
     plans = {
         "count": BinarySum.plan(users=20, privacy=privacy, method="coins"),
         "running": CounterPlan.plan(users=30, shufflers=2, privacy=privacy, noise="coins"),
-        "histogram": Histogram.plan(users=40, privacy=privacy, categories=list(HOSTILE)),
+        "histogram": Histogram.plan(users=40, privacy=privacy, categories=list(HOSTILE), method="decoys"),
         "empty": BinarySum.plan(users=21, privacy=privacy, method="coins"),
         "moving": CounterPlan.plan(users=300, shufflers=2, privacy=privacy, noise="coins"),
     }

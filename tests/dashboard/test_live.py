@@ -85,6 +85,18 @@ def test_however_many_follow_the_store_is_asked_once() -> None:
     asyncio.run(follow())
 
 
+def test_a_server_that_is_told_to_stop_is_not_held_up() -> None:
+    told = [False]
+
+    async def follow() -> list[str]:
+        stream = News(is_over=lambda: told[0]).follow("a task", lambda: 1).body_iterator  # type: ignore[attr-defined]
+        first = await anext(stream)
+        told[0] = True
+        return [first, *[event async for event in stream]]
+
+    assert asyncio.run(follow()) == ["data: 1\n\n"]
+
+
 def test_a_store_that_is_closed_ends_the_stream() -> None:
     from shuffledp.service.problems import NO_ROOM
 

@@ -247,7 +247,7 @@ def test_of_many_bars_the_largest_are_drawn(analyzer: Any) -> None:
     from shuffledp import Histogram
     from shuffledp.service.presenting import presented
 
-    plan = Histogram.plan(users=400, privacy=Privacy(4, 1e-2), categories=100)
+    plan = Histogram.plan(users=400, privacy=Privacy(4, 1e-2), categories=100, method="decoys")
     newest = {
         "time": 400,
         "estimate": [float(code % 50) for code in range(100)],

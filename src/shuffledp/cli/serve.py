@@ -170,10 +170,11 @@ def _analyzer(
     for text in texts:
         server.add_task(text)
     app = analyzer_app(server, tokens, limits)
+    serving = uvicorn_server(app, address)
     if page != "off":
         access = Access.at(tokens, address, always=page == "login")
-        app = with_dashboard(app, access, ledger=ledger, limits=limits)
-    return uvicorn_server(app, address)
+        with_dashboard(app, access, ledger=ledger, limits=limits, is_over=lambda: serving.should_exit)
+    return serving
 
 
 def _texts(tasks: list[Path] | None, campaigns: list[Path] | None) -> list[str]:

@@ -66,7 +66,12 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def with_dashboard(
-    app: Starlette, access: Access, *, ledger: Path | None = None, limits: Limits | None = None
+    app: Starlette,
+    access: Access,
+    *,
+    ledger: Path | None = None,
+    limits: Limits | None = None,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Starlette:
     """An analyzer's application that answers people's browsers, too.
 
@@ -75,8 +80,10 @@ def with_dashboard(
         access: who may look.
         ledger: the budget that the analyzer charges, to show what is left of it.
         limits: what one role's token may ask for.
+        is_over: whether the server was told to stop.
     """
     app.state.dashboard = Dashboard(app.state.server, access, ledger, limits or Limits())
+    app.state.dashboard.news.is_over = is_over
     app.router.routes.extend(app.state.dashboard.routes())
     return app
 

@@ -23,9 +23,11 @@ class News:
 
     Attributes:
         most: streams that are open at once at most.
+        is_over: whether the server was told to stop: streams then end by themselves, and hold nobody up.
     """
 
     most: int = MOST_FOLLOWERS
+    is_over: Callable[[], bool] = lambda: False
     _followers: int = 0
     _looks: dict[str, "asyncio.Task[str]"] = field(default_factory=dict, repr=False)
 
@@ -49,7 +51,7 @@ class News:
         try:
             loop = asyncio.get_running_loop()
             known, said = "", loop.time()
-            while True:
+            while not self.is_over():
                 try:
                     found = await asyncio.shield(self._look(name, look))
                 except RefusedError:

@@ -18,11 +18,13 @@
   });
   const size = () => ({ width: Math.max(240, holder.clientWidth), height: 320 });
 
+  // The ends of bands and error bars have no lines of their own.
+  const UNSEEN = { stroke: "transparent", points: { show: false } };
   // What a chart of each kind is to uPlot: its columns, and its options.
   const KINDS = {
     line: (d) => [[d.x, d.low, d.high, d.y], {
       scales: { x: { time: false } },
-      series: [{}, { stroke: "transparent" }, { stroke: "transparent" },
+      series: [{}, UNSEEN, UNSEEN,
         { stroke: colour("--accent"), width: 2, points: { show: d.x.length < 40 } }],
       bands: [{ series: [2, 1], fill: colour("--band") }],
       axes: [axis({ label: d.across }), axis({ size: 60, label: "estimate" })],
@@ -33,7 +35,7 @@
       return [[places, d.y, d.low, d.high], {
         scales: { x: { time: false, range: [-0.6, d.names.length - 0.4] }, y: { range: (_, low, high) => [Math.min(0, low), high * 1.05] } },
         series: [{}, { stroke: colour("--accent"), fill: colour("--band"), width: 2, paths: uPlot.paths.bars({ size: [0.7, 60] }), points: { show: false } },
-          { stroke: "transparent", points: { show: false } }, { stroke: "transparent", points: { show: false } }],
+          UNSEEN, UNSEEN],
         axes: [axis({ splits: places, values: (_, found) => found.map((place) => short(d.names[place] ?? "")), rotate: -45, size: 24 + 6 * longest, grid: { show: false } }),
           axis({ size: 60, label: "estimate" })],
         hooks: { draw: [(u) => whiskers(u, d)] },
