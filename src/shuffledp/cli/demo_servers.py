@@ -1,5 +1,6 @@
 """Both servers of a demonstration: processes of their own, waited for, and ended with it."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -144,10 +145,13 @@ def say_where(page: str, *, opens: bool) -> None:
 
 
 def keep_running(both: DemoServers, *, shown: bool) -> None:
-    """Wait until somebody interrupts it, as long as both servers live."""
+    """Wait until somebody interrupts it or tells it to stop, as long as both servers live."""
     sys.stdout.flush()
     if shown:
         typer.echo(f"The page stays at {both.analyzer}/ until you interrupt this (Ctrl-C).")
+    # Without this a SIGTERM would leave both servers behind.
+    told = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, signal.default_int_handler) for each in told}
     try:
         while True:
             for server in both.servers.values():
@@ -155,6 +159,9 @@ def keep_running(both: DemoServers, *, shown: bool) -> None:
             time.sleep(0.2)
     except KeyboardInterrupt:
         return
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _is_ready(server: "Calls") -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 
 from shuffledp.estimates import Estimate, VectorEstimate
 from shuffledp.protocols.plan import Plan
-from shuffledp.protocols.presentation import Presentation, View, figure
+from shuffledp.protocols.presentation import Presentation, View, figure, present_numbers
 
 
 def presented(plan: Plan, newest: Mapping[str, Any], view: View | None = None) -> Presentation:
@@ -36,7 +36,12 @@ def presented(plan: Plan, newest: Mapping[str, Any], view: View | None = None) -
         confidence=newest.get("confidence") or 0.0,
         dropped=int(newest.get("dropped") or 0),
     )
-    return plan.present(estimate, view=replace(view or View(), users=int(newest["time"])))
+    try:
+        return plan.present(estimate, view=replace(view or View(), users=int(newest["time"])))
+    except AttributeError:
+        # A release keeps numbers, their error and their bound: a plan whose answers have names of their own, or errors
+        # of their own, cannot present it, and the numbers are shown as they are.
+        return present_numbers(estimate)
 
 
 def counted(plan: Plan, time: int) -> str:
