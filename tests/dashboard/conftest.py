@@ -144,6 +144,12 @@ def on_a_port(app: Starlette) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
+def a_port() -> Any:
+    """Puts an application on a port."""
+    return on_a_port
+
+
+@pytest.fixture(scope="session")
 def address(analyzer: Analyzer) -> Iterator[str]:
     """Where a real server answers."""
     with on_a_port(analyzer.app()) as url:

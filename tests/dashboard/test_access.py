@@ -178,6 +178,19 @@ def test_on_this_machine_only_its_own_names_are_answered(host: str, analyzer: An
         assert client.get("/", headers={"Host": own}).status_code == 200
 
 
+@pytest.mark.parametrize("path", ["/", "/plan.json"])
+def test_other_sites_may_link_here_and_load_nothing(path: str, analyzer: Any) -> None:
+    client = analyzer.open()
+    for site, mode, status in (
+        ("cross-site", "no-cors", 403),
+        ("cross-site", "cors", 403),
+        ("cross-site", "navigate", 200),
+        ("same-origin", "cors", 200),
+        ("none", "navigate", 200),
+    ):
+        assert client.get(path, headers={"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode}).status_code == status
+
+
 @pytest.mark.parametrize(
     ("where", "always", "is_open"),
     [

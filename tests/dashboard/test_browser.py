@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness.chromium import axe, chromium
+from shuffledp.dashboard.access import Access
 
 WITHIN_MS = 2000
 
@@ -93,7 +94,7 @@ FOCUSED = """(() => { const each = document.activeElement, style = getComputedSt
 
 def test_every_control_is_reached_by_the_keyboard(analyzer: Any, address: str, browser: Any) -> None:
     with tab(browser, address) as page:
-        for path in paths(analyzer)[1:5]:
+        for path in paths(analyzer)[:5]:
             page.goto(f"{address}{path}")
             if "/tasks/" in path:
                 page.wait_for_selector("#png:not([hidden])")
@@ -130,6 +131,19 @@ def test_the_planner_is_worked_by_keys(analyzer: Any, address: str, browser: Any
             kept.value.suggested_filename == "plan.json"
             and b'"protocol": "histogram"' in kept.value.path().read_bytes()
         )
+
+
+def test_a_token_is_typed_in(analyzer: Any, browser: Any, a_port: Any) -> None:
+    access = Access(analyzer.tokens, is_open=False, is_secure=False)
+    with a_port(analyzer.app(access)) as address, tab(browser, address) as page:
+        page.goto(address)
+        assert page.url == f"{address}/login"
+        page.keyboard.type(analyzer.tokens.secrets["read"])
+        page.keyboard.press("Enter")
+        page.wait_for_selector("text=Tasks and campaigns")
+        assert page.url == f"{address}/" and page.evaluate("document.cookie") == ""
+        page.click("text=Log out")
+        page.wait_for_selector("#token")
 
 
 def test_hostile_names_run_nothing(analyzer: Any, address: str, browser: Any) -> None:

@@ -1,5 +1,6 @@
 """The planner's numbers are the command line's, byte for byte where it writes a file."""
 
+import asyncio
 import json
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ from shuffledp import cli
 from shuffledp.dashboard import planner as planner_module
 from shuffledp.dashboard.planner import KINDS, WISHES, Planner, PlanWish
 from shuffledp.protocols.catalogue import load_plan
+from shuffledp.service.problems import RefusedError
 from shuffledp.service.routing import Routing
 
 WISHED: dict[str, tuple[dict[str, Any], list[str]]] = {
@@ -77,8 +79,29 @@ def test_only_so_many_plans_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planner_module, "_planned", planned.append)
     found, wishes = Planner(most=2), [PlanWish.read({"users": str(users)}) for users in (10, 20, 30)]
     for wish in (*wishes, *wishes[1:], wishes[0]):
-        found.answer(wish)
+        asyncio.run(found.answer(wish))
     assert planned == [*wishes, wishes[0]]
+
+
+def test_wishes_wait_for_one_another_and_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One thread plans, however many ask: the others are the analyzer's, for batches."""
+    at_once, most = [0], [0]
+
+    def slowly(wish: PlanWish) -> PlanWish:
+        at_once[0] += 1
+        most[0] = max(most[0], at_once[0])
+        time.sleep(0.02)
+        at_once[0] -= 1
+        return wish
+
+    async def ask(planner: Planner) -> list[Any]:
+        wishes = [PlanWish.read({"users": str(users)}) for users in (10, 10, 20, 30, 40)]
+        return await asyncio.gather(*map(planner.answer, wishes), return_exceptions=True)
+
+    monkeypatch.setattr(planner_module, "_planned", slowly)
+    answers = asyncio.run(ask(Planner(most_waiting=4)))
+    assert most == [1] and answers[0] is answers[1] and isinstance(answers[4], RefusedError)
+    assert [type(each) for each in answers[:4]] == [PlanWish] * 4
 
 
 @pytest.mark.parametrize(

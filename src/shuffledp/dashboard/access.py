@@ -71,6 +71,9 @@ class Access:
         elif self.is_open:
             if not is_loopback(_host_name(request)):
                 raise RefusedError(WRONG_ROLE, "this page is for this machine only: open it by 127.0.0.1 or localhost.")
+            # Another site's page may lead here, but it cannot let a visitor's browser ask for one plan after another.
+            if _is_cross_site(request):
+                raise RefusedError(WRONG_ROLE, "another site asks for this: open the page itself.")
         elif not self._is_session(request.cookies.get(SESSION, "")):
             raise RefusedError(NO_TOKEN, "log in with the token for read.")
 
@@ -144,6 +147,12 @@ def _is_foreign(request: Request) -> bool:
     if site is not None:
         return site not in ("same-origin", "none")
     return origin is not None and origin.partition("://")[2] != request.headers.get("host", "")
+
+
+def _is_cross_site(request: Request) -> bool:
+    """Whether a part of another site's page asks, and no person who followed a link."""
+    headers = request.headers
+    return headers.get("sec-fetch-site") == "cross-site" and headers.get("sec-fetch-mode") != "navigate"
 
 
 def _host_name(request: Request) -> str:

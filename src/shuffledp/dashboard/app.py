@@ -22,7 +22,7 @@ from shuffledp.dashboard.elements import joined
 from shuffledp.dashboard.events import News
 from shuffledp.dashboard.layout import login_page, page, refusal_page
 from shuffledp.dashboard.plan_page import answer_part, plan_page
-from shuffledp.dashboard.planner import Planner, PlanWish
+from shuffledp.dashboard.planner import PlanAnswer, Planner, PlanWish
 from shuffledp.dashboard.tasks import TaskPages
 from shuffledp.errors import ParameterError
 from shuffledp.files import plain
@@ -287,7 +287,8 @@ class Dashboard:
         """The planner, with the plan for what was asked."""
         query = request.query_params
         try:
-            answer, complaint = await self._planned(request), ""
+            answer: PlanAnswer | None = await self._planned(request)
+            complaint = ""
         except ParameterError as refused:
             answer, complaint = None, str(refused)
         whole = plan_page(query, answer, complaint)
@@ -297,7 +298,8 @@ class Dashboard:
     async def plan_part(self, request: Request) -> Response:
         """The plan alone, for the page's script."""
         try:
-            answer, complaint = await self._planned(request), ""
+            answer: PlanAnswer | None = await self._planned(request)
+            complaint = ""
         except ParameterError as refused:
             answer, complaint = None, str(refused)
         return HTMLResponse(joined([answer_part(request.query_params, answer, complaint)]))
@@ -310,8 +312,8 @@ class Dashboard:
         """The plan's file."""
         return _attached((await self._planned(request)).file, "application/json", "plan.json")
 
-    async def _planned(self, request: Request) -> Any:
-        return await asyncio.to_thread(self.planner.answer, PlanWish.read(request.query_params))
+    async def _planned(self, request: Request) -> PlanAnswer:
+        return await self.planner.answer(PlanWish.read(request.query_params))
 
     # --- files -------------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
 """The planner: from a question in numbers to a plan with its errors, costs and collusions; the newest are kept."""
 
+import asyncio
 import json
 import math
-import threading
-from collections.abc import Callable, Mapping
+from collections import OrderedDict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from shuffledp.errors import ParameterError
@@ -15,11 +15,14 @@ from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.presentation import Listing, collusion_rows
 from shuffledp.service.cost import TaskCost
+from shuffledp.service.problems import TOO_MANY, RefusedError
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 MOST_PLANS = 256
 """Plans that are remembered."""
+MOST_WAITING = 16
+"""Wishes that wait for others to be planned."""
 _LARGEST_USERS, _MOST_CATEGORIES, _MOST_SHUFFLERS = 10**9, 10**5, 16
 
 
@@ -170,26 +173,44 @@ class PlanAnswer:
 
 @dataclass
 class Planner:
-    """Answers wishes, one at a time: planning takes a processor, which the analyzer needs for batches.
+    """Answers wishes, one at a time: planning takes a processor and a thread, which the analyzer needs for batches.
 
     Attributes:
-        most: plans that are remembered.
+        most: plans that are remembered; the one that was asked for longest ago goes first.
+        most_waiting: wishes that wait for others at most.
     """
 
     most: int = MOST_PLANS
-    _planning: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    most_waiting: int = MOST_WAITING
+    _known: OrderedDict[PlanWish, PlanAnswer] = field(default_factory=OrderedDict, repr=False)
+    _planning: asyncio.Lock = field(default_factory=asyncio.Lock, repr=False)
+    _waiting: int = 0
 
-    def __post_init__(self) -> None:
-        self._remembered: Callable[[PlanWish], PlanAnswer] = lru_cache(self.most)(_planned)
-
-    def answer(self, wish: PlanWish) -> PlanAnswer:
+    async def answer(self, wish: PlanWish) -> PlanAnswer:
         """The plan for a wish.
 
         Raises:
             ParameterError: no plan meets it; the sentence says why.
+            RefusedError: too many others wait.
         """
-        with self._planning:
-            return self._remembered(wish)
+        if wish not in self._known:
+            await self._plan(wish)
+        self._known.move_to_end(wish)
+        return self._known[wish]
+
+    async def _plan(self, wish: PlanWish) -> None:
+        if self._waiting >= self.most_waiting:
+            raise RefusedError(TOO_MANY, f"{self._waiting} plans are waited for: wait a moment.", retry_after=5)
+        self._waiting += 1
+        try:
+            async with self._planning:
+                # Somebody may have waited for the same.
+                if wish not in self._known:
+                    self._known[wish] = await asyncio.to_thread(_planned, wish)
+        finally:
+            self._waiting -= 1
+        if len(self._known) > self.most:
+            self._known.popitem(last=False)
 
 
 def _planned(wish: PlanWish) -> PlanAnswer:
