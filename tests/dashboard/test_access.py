@@ -108,6 +108,20 @@ def test_another_token_ends_all_sessions(analyzer: Any, monkeypatch: pytest.Monk
     assert changed.get("/").status_code == 303
 
 
+def test_a_folder_without_a_token_for_read_lets_nobody_in_by_mistake(
+    analyzer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = analyzer.tokens.secrets
+    for kept, status in ((("enrol", "hop"), 401), (("hop", "admin"), 303)):
+        with monkeypatch.context() as other:
+            other.setattr(analyzer, "tokens", type(analyzer.tokens)({role: secrets[role] for role in kept}))
+            client = analyzer.far()
+        assert client.get("/").status_code == 303
+        assert client.get("/", headers={"Cookie": f"{SESSION}=1.{'0' * 64}"}).status_code in (303, 401)
+        assert typed_in(client, secrets["admin"]).status_code == status
+        assert client.get("/").status_code == (200 if status == 303 else 303)
+
+
 def test_logging_out_is_a_form_too(analyzer: Any) -> None:
     client = analyzer.far()
     typed_in(client, analyzer.tokens.secrets["read"])

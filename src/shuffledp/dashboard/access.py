@@ -16,7 +16,7 @@ from shuffledp.service.addresses import is_loopback
 from shuffledp.service.http import read_body
 from shuffledp.service.problems import BAD_REQUEST, NO_TOKEN, WRONG_ROLE, RefusedError
 from shuffledp.service.serving import Address
-from shuffledp.service.tokens import READ, Tokens
+from shuffledp.service.tokens import ADMIN, READ, Tokens
 from shuffledp.service.wire import new_id
 
 SESSION, FORM = "shuffledp-session", "shuffledp-form"
@@ -84,12 +84,16 @@ class Access:
     # --- sessions ----------------------------------------------------------------------------
 
     def _code(self, ends: str) -> str:
-        return hmac.new(
-            self.tokens.secrets[READ].encode(), _CONTEXT + ends.encode("utf-8", "replace"), hashlib.sha256
-        ).hexdigest()
+        # Whoever can log in has one of these; a folder need not have a token for every role.
+        secret = next((self.tokens.secrets[role] for role in (READ, ADMIN) if role in self.tokens.secrets), None)
+        if secret is None:
+            raise RefusedError(NO_TOKEN, "nobody can log in here: the folder of keys has no token for read.")
+        return hmac.new(secret.encode(), _CONTEXT + ends.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
     def _is_session(self, cookie: str) -> bool:
         ends, _, code = cookie.partition(".")
+        if not code:
+            return False
         is_ours = hmac.compare_digest(code.encode("utf-8", "surrogateescape"), self._code(ends).encode())
         return is_ours and int(ends) > self.clock()
 
