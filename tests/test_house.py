@@ -18,6 +18,7 @@ ROOMS = (
     "accounting",
     "audit",
     "cli",
+    "dashboard",
     "experiments",
     "learn",
     "pictures",

@@ -14,6 +14,7 @@ ROOMS = (
     "accounting",
     "audit",
     "cli",
+    "dashboard",
     "experiments",
     "learn",
     "pictures",

@@ -2,11 +2,12 @@
 
 import errno
 import json
+import math
 import os
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -60,6 +61,21 @@ def read_json(path: Path, parameter: str, *, if_missing: str, if_broken: str) ->
         raise ParameterError(parameter, str(path), "must be a file, not a folder", "name the file in it") from None
     except (ValueError, RecursionError):
         raise DataError(parameter, str(path), "must be a JSON document", if_broken) from None
+
+
+def plain(value: Any) -> Any:
+    """The value as strict JSON allows it: no NaN or Infinity, numbers as numbers, the rest as text."""
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return plain(value.document()) if hasattr(value, "document") else str(value)
 
 
 _KINDS = {

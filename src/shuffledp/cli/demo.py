@@ -1,5 +1,6 @@
 """`shuffledp demo`: the whole service on this machine in a minute: servers, clients, a table, a picture."""
 
+import shlex
 import subprocess
 import time
 from collections.abc import Callable, Mapping
@@ -11,7 +12,7 @@ import typer
 from shuffledp.cli import demo_servers, options
 from shuffledp.cli.cascade_output import check_hops_asked
 from shuffledp.cli.demo_recommend import demo_recommend
-from shuffledp.cli.demo_servers import hop_folder, new_folder, served, wait_until
+from shuffledp.cli.demo_servers import hop_folder, keep_running, new_folder, say_where, served, wait_until
 from shuffledp.cli.demo_train import demo_train
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
@@ -41,6 +42,8 @@ def demo(
     hops: Annotated[
         int | None, typer.Option("--hops", help="Shufflers one after another, 2 or 3: a cascade.", metavar="H")
     ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Say where the page is, and keep it until interrupted.")] = False,
+    opens: Annotated[bool, typer.Option("--open", help="The same, and open it in a browser.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """A live private running count on this machine: shuffler, analyzer and clients as processes of their own."""
@@ -65,6 +68,8 @@ def demo(
     options_of_all = ("--task", str(run / "task.json"))
     with served(run, token, *options_of_all, shown=not as_json, hops=layered, first_token=first_token) as both:
         mixing, adding = both.mixing, both.adding
+        if keep or opens:
+            say_where(f"{both.analyzer}/tasks/{task.id}", opens=opens)
         with users_reporting(len(values), shown=not as_json) as progress:
             for number, part in enumerate(np.array_split(values, clients), 1):
                 _report(
@@ -82,34 +87,36 @@ def demo(
         counts, seen = mixing.json(path)["counts"], adding.json(path)
         last = adding.json(f"{path}/estimate")
         history = adding.json(f"{path}/history?limit=100000")["releases"]
-    picture = run / "running-count.png"
-    _draw(task, history, truth, picture)
-    document = {
-        "schema": 1,
-        "task_id": task.id,
-        "users": len(values),
-        "seats": counts["seats_taken"],
-        "reports_sent": len(values),
-        "reports_acknowledged": counts["reports"],
-        "reports_pending": counts["reports"] - last["time"],
-        "batches_released": seen["batches_read"],
-        "batches_void": seen["batches_void"],
-        "time": last["time"],
-        "estimate": last["estimate"],
-        "truth": int(truth[last["time"]]),
-        **{name: last[name] for name in ("bound", "confidence", "epsilon", "delta")},
-        "central_bound": task.plan.reference()["central_error_bound"],
-        "rests_on": task.plan.rests_on,
-        "hops": hops,
-        "warnings": list(task.warnings),
-        "picture": picture,
-        "folder": run,
-        "seconds": time.perf_counter() - started,
-    }
-    if as_json:
-        print_json(document)
-        return
-    _show(task, document)
+        picture = run / "running-count.png"
+        _draw(task, history, truth, picture)
+        document = {
+            "schema": 1,
+            "task_id": task.id,
+            "users": len(values),
+            "seats": counts["seats_taken"],
+            "reports_sent": len(values),
+            "reports_acknowledged": counts["reports"],
+            "reports_pending": counts["reports"] - last["time"],
+            "batches_released": seen["batches_read"],
+            "batches_void": seen["batches_void"],
+            "time": last["time"],
+            "estimate": last["estimate"],
+            "truth": int(truth[last["time"]]),
+            **{name: last[name] for name in ("bound", "confidence", "epsilon", "delta")},
+            "central_bound": task.plan.reference()["central_error_bound"],
+            "rests_on": task.plan.rests_on,
+            "hops": hops,
+            "warnings": list(task.warnings),
+            "picture": picture,
+            "folder": run,
+            "seconds": time.perf_counter() - started,
+        }
+        if as_json:
+            print_json(document)
+        else:
+            _show(task, document)
+        if keep or opens:
+            keep_running(both, shown=not as_json)
 
 
 def _show(task: "Task", said: dict[str, Any]) -> None:
@@ -145,6 +152,8 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
     show(facts("A private running count, live", rows))
     next_steps(
         [
+            ("watch one in a browser", "demo --keep"),
+            ("look at this one there", f"serve analyzer {_stored(said['folder'])}"),
             ("run it in three terminals", "serve --help, and docs/howto/run-the-service.md"),
             ("why it is private", f"task show {said['folder']}/task.json"),
             ("no liar can spoil it", "demo --noise coins" if said["warnings"] else None),
@@ -165,6 +174,12 @@ def _trusted(hops: int | None) -> str:
     if hops is None:
         return "the shuffler, not to tell the analyzer who sent what"
     return f"one of the {hops} hops, whichever, not to tell the analyzer who sent what"
+
+
+def _stored(run: Path) -> str:
+    """The options with which an analyzer serves what a run has left."""
+    here = shlex.quote(str(run))
+    return f"--store {here}/analyzer.db --keys {here}/keys --task {here}/task.json"
 
 
 def _accuracy(said: dict[str, Any]) -> str:

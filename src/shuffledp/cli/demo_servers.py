@@ -1,5 +1,6 @@
 """The servers of a demonstration: processes of their own, waited for, and ended with it."""
 
+import signal
 import socket
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 from shuffledp.cli.progress import working
 from shuffledp.cli.servers import calls_to
@@ -152,6 +155,35 @@ def check_alive(server: DemoServer) -> None:
     """Refuse to go on without it, in a sentence."""
     if (code := server.process.poll()) is not None:
         raise ShuffleDPError(f"the {server.role} has ended with code {code}: {server.log} says why.")
+
+
+def say_where(page: str, *, opens: bool) -> None:
+    """Say where a browser sees what happens, on standard error; open one only if that was asked for."""
+    typer.echo(f"look at it in a browser: {page}", err=True)
+    if opens:
+        import webbrowser
+
+        webbrowser.open(page)
+
+
+def keep_running(both: DemoServers, *, shown: bool) -> None:
+    """Wait until somebody interrupts it or tells it to stop, as long as both servers live."""
+    sys.stdout.flush()
+    if shown:
+        typer.echo(f"The page stays at {both.analyzer}/ until you interrupt this (Ctrl-C).")
+    # Without this a SIGTERM would leave both servers behind.
+    told = (signal.SIGINT, signal.SIGTERM)
+    before = {each: signal.signal(each, signal.default_int_handler) for each in told}
+    try:
+        while True:
+            for server in both.servers.values():
+                check_alive(server)
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        return
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _is_ready(server: "Calls") -> bool:

@@ -10,8 +10,6 @@ from shuffledp.cli.output import facts, print_json, show, table
 from shuffledp.cli.servers import calls_to
 
 if TYPE_CHECKING:
-    from shuffledp.protocols.plan import Plan
-    from shuffledp.protocols.presentation import Presentation
     from shuffledp.service.task import Task
 
 
@@ -28,6 +26,7 @@ def estimate(
 ) -> None:
     """The newest estimate of a task, with its error and what it cost; or all of them."""
     from shuffledp.service.keys import load_token
+    from shuffledp.service.presenting import in_words
     from shuffledp.service.task import Task
 
     task = Task.load(task_file)
@@ -45,7 +44,7 @@ def estimate(
         rows = (
             (
                 f"{each['time']:,}",
-                *(_shown(each.get(name)) for name in ("estimate", "standard_error")),
+                *(in_words(each.get(name)) for name in ("estimate", "standard_error")),
                 *(str(each.get(name, "")) for name in ("dropped", "void")),
             )
             for each in releases
@@ -66,6 +65,8 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
 
 
 def _tell(task: "Task", newest: dict[str, Any]) -> None:
+    from shuffledp.service.presenting import counted, error_in_words, in_words, presented
+
     plan, dropped, void = task.plan, newest.get("dropped"), newest.get("void")
     rows: list[tuple[str, str | None]] = [("task", task.id[:12]), ("asked", plan.question)]
     opening = newest.get("opening")
@@ -74,11 +75,11 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         empty = "no batch is full. A batch is never released before it is."
         rows.append(("estimate", f"none yet: {under_way or empty}"))
     else:
-        presented = _presented(plan, newest)
-        show(*presented.listings)
+        shown = presented(plan, newest)
+        show(*shown.listings)
         # What has names or ranks is shown above; of a single number there is nothing but this.
-        said = [("estimate", f"{_shown(newest['estimate'])}{_error(newest)}")]
-        rows += [("counted", _counted(plan, newest["time"])), *(presented.facts if presented.listings else said)]
+        said = [("estimate", f"{in_words(newest['estimate'])}{error_in_words(newest)}")]
+        rows += [("counted", counted(plan, newest["time"])), *(shown.facts if shown.listings else said)]
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("it rests on", plan.rests_on),
@@ -88,46 +89,3 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
         ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),
     ]
     show(facts("The estimate", rows))
-
-
-def _counted(plan: "Plan", time: int) -> str:
-    """How many are in the estimate, and how many never will be."""
-    words = f"the first {time:,} of {plan.users:,} users"
-    if plan.uncounted == 0:
-        return words if time < plan.users else f"all {plan.users:,} users"
-    left = f"the last {plan.uncounted:,} are in no batch that fills"
-    return f"{words}; {left}" if time < plan.users - plan.uncounted else f"{words}, all that will be: {left}"
-
-
-def _presented(plan: "Plan", newest: dict[str, Any]) -> "Presentation":
-    """The analyzer's answer as the plan presents it."""
-    import numpy as np
-
-    from shuffledp.estimates import Estimate, VectorEstimate
-    from shuffledp.protocols.presentation import View
-
-    value = np.asarray(newest["estimate"], dtype=np.float64)
-    kind: Any = Estimate if value.ndim == 0 else VectorEstimate
-    estimate = kind(
-        value=value if value.ndim else float(value),
-        standard_error=newest.get("standard_error") or 0.0,
-        bound=newest.get("bound") or 0.0,
-        confidence=newest.get("confidence") or 0.0,
-        dropped=int(newest.get("dropped") or 0),
-    )
-    return plan.present(estimate, view=View(users=int(newest["time"])))
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, list):
-        return f"[{', '.join(_shown(item) for item in value[:6])}{', ...' if len(value) > 6 else ''}]"
-    return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.1f}"
-
-
-def _error(newest: dict[str, Any]) -> str:
-    words = "" if newest.get("standard_error") is None else f" ± {_shown(newest['standard_error'])}"
-    if newest.get("bound") is not None and newest.get("confidence") is not None:
-        words += f" (within {_shown(newest['bound'])} with {newest['confidence']:.0%} confidence)"
-    return words

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.cli.output import is_same_file, plain
+from shuffledp.cli.output import is_same_file
 from shuffledp.errors import ParameterError
+from shuffledp.files import plain
 
 if TYPE_CHECKING:
     from shuffledp.protocols.presentation import Presentation

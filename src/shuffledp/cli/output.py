@@ -1,11 +1,10 @@
 """What a person sees and what a machine reads."""
 
 import json
-import math
 import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ from rich.console import Console
 from rich.table import Table
 
 from shuffledp.errors import ParameterError
+from shuffledp.files import plain
 
 if TYPE_CHECKING:
     from shuffledp.accounting.guarantee import Collusion
@@ -23,21 +23,6 @@ if TYPE_CHECKING:
 
 WIDE = 1000
 """More characters than any line has: cells of such a column are folded where the screen ends."""
-
-
-def plain(value: Any) -> Any:
-    """The value as strict JSON allows it: no NaN or Infinity, numbers as numbers, the rest as text."""
-    if value is None or isinstance(value, bool | int | str):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return plain(value.document()) if hasattr(value, "document") else str(value)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -221,28 +206,18 @@ def collusions_listed(
         promised: the plan's epsilon: nobody is said to learn less together than the analyzer alone.
         first: rows above them.
     """
-    rows = (
-        (
-            each.parties,
-            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
-            each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
-        )
-        for each in _never_less(collusions, promised)
-    )
+    from shuffledp.protocols.presentation import collusion_rows
+
+    rows = collusion_rows(collusions, promised)
     return table(title, ("who", "epsilon", "in words"), [*first, *rows], words=("in words",))
 
 
 def collusions_of(collusions: "Iterable[Collusion]", promised: float, *without: str) -> list[dict[str, Any]]:
     """The same as JSON, but for the keys that are left out."""
-    rows = map(asdict, _never_less(collusions, promised))
+    from shuffledp.protocols.presentation import never_less
+
+    rows = map(asdict, never_less(collusions, promised))
     return [{name: value for name, value in row.items() if name not in without} for row in rows]
-
-
-def _never_less(collusions: "Iterable[Collusion]", promised: float) -> "list[Collusion]":
-    """Collusions as they are told: nobody learns less together than the analyzer alone, of whom a plan may
-    prove a little more than it promises.
-    """
-    return [each if each.epsilon is None else replace(each, epsilon=max(each.epsilon, promised)) for each in collusions]
 
 
 def in_bytes(count: int) -> str:

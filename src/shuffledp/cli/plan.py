@@ -85,16 +85,12 @@ def _plan(
         choice = asked.choice()
         found = choice.plan
         rows = method_rows(asked, choice) if found.lists_methods else None
-        beside = found.beside() | ({} if rows is None else {"methods": rows})
+        document = choice.document() | ({} if rows is None else {"methods": rows})
     if picture is not None:
         _draw(found, picture)
     write_plan(found, out)
     if as_json:
-        print_json(
-            found.document()
-            | {"why": choice.why, "more_messages": choice.more, "warnings": list(found.cautions)}
-            | beside
-        )
+        print_json(document)
         return
     said = [
         ("asked", question(found)),

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
@@ -33,6 +33,10 @@ Port = Annotated[int, typer.Option(help="Where to listen.", metavar="P")]
 Uds = Annotated[Path | None, typer.Option(help="A socket's file instead of a port, for a proxy here.", metavar="FILE")]
 BehindProxy = Annotated[bool, typer.Option("--behind-proxy", help="TLS ends at a proxy in front: plain HTTP anywhere.")]
 MaxRate = Annotated[float | None, typer.Option(help="Requests a second of one role's token.", metavar="R")]
+Page = Annotated[
+    Literal["auto", "login", "off"],
+    typer.Option(help="The page for browsers: asks for the token unless it is this machine's own, always, or none."),
+]
 MaxAtOnce = Annotated[int | None, typer.Option(help="Requests of one role's token under way at once.", metavar="N")]
 
 AllowOrigin = Annotated[
@@ -109,6 +113,7 @@ def serve_analyzer(
         Path | None,
         typer.Option(help="A budget that whatever is served is charged to.", metavar="FILE"),
     ] = None,
+    page: Page = "auto",
 ) -> None:
     """Opens full batches, adds each up once, publishes estimates."""
     from shuffledp.service.limits import Limits
@@ -119,9 +124,9 @@ def serve_analyzer(
     limits, origins = Limits(max_rate, max_at_once), Origins.of(allow_origin)
 
     def make() -> "Server":
-        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins)
+        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins, page)
 
-    _run({"analyzer": (address, make)})
+    _run({"analyzer": (address, make)}, page=None if page == "off" else address.url)
 
 
 @serve_app.command("all")
@@ -152,7 +157,7 @@ def serve_all(
         folder.mkdir(parents=True, exist_ok=True)
         return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins)
 
-    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)})
+    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
 
 
 @serve_app.command("cascade")
@@ -281,8 +286,11 @@ def _analyzer(
     limits: Any = None,
     ledger: Path | None = None,
     origins: Any = None,
+    page: str = "auto",
 ) -> "Server":
     from shuffledp.cli.foreign_keys import check_roles, where_keys_went
+    from shuffledp.dashboard.access import Access
+    from shuffledp.dashboard.app import with_dashboard
     from shuffledp.service.analyzer.app import analyzer_app
     from shuffledp.service.analyzer.opening import Opener
     from shuffledp.service.analyzer.server import AnalyzerServer
@@ -308,7 +316,12 @@ def _analyzer(
         )
         for text in texts:
             server.add_task(text)
-    return uvicorn_server(analyzer_app(server, tokens, limits, origins), address)
+    app = analyzer_app(server, tokens, limits, origins)
+    serving = uvicorn_server(app, address)
+    if page != "off":
+        access = Access.at(tokens, address, always=page == "login")
+        with_dashboard(app, access, ledger=ledger, limits=limits, is_over=lambda: serving.should_exit)
+    return serving
 
 
 @contextmanager
@@ -344,11 +357,12 @@ def _text(path: Path, parameter: str, kind: str, other: str) -> str:
     return text
 
 
-def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:
+def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None = None) -> None:
     """Take every address, then make the servers and serve until one of them is told to stop; then all do.
 
     Args:
         roles: what each server is, with where it listens and how it is made.
+        page: where a browser is answered; None where none is.
     """
     from shuffledp.service.serving import run_until_told
     from shuffledp.service.telemetry import log_to_stderr
@@ -359,5 +373,7 @@ def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]") -> None:
         log_to_stderr()
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
+        if page is not None:
+            typer.echo(f"look at it in a browser: {page}/", err=True)
         typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
         run_until_told(servers, sockets, lambda words: typer.echo(words, err=True))

@@ -30,6 +30,11 @@ class Choice(Generic[P]):
     limit: int | None = None
     """The limit of messages with which the plan's method makes it again; None where that needs none."""
 
+    def document(self) -> dict[str, Any]:
+        """The plan as JSON with why it was chosen, its warnings, and figures of others beside it."""
+        said = {"why": self.why, "more_messages": self.more, "warnings": list(self.plan.cautions)}
+        return self.plan.document() | said | self.plan.beside()
+
 
 @dataclass(frozen=True, slots=True)
 class Skipped:

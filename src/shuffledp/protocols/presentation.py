@@ -3,13 +3,14 @@
 A plan makes these (`Plan.present`, `Plan.compared`); a command line, a web page or a notebook renders them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.accounting.guarantee import Collusion
 from shuffledp.protocols.domains.domain import Categories
 
 Emphasis = Literal["", "dim", "bold"]
@@ -306,6 +307,33 @@ def _better(error: float | None, other: float | None) -> str:
     if 0.995 < times < 1.005:
         return "as good"
     return f"{times:,.3g}x better" if times > 1 else f"{1 / times:,.3g}x worse"
+
+
+def collusion_rows(collusions: Iterable[Collusion], promised: float) -> list[tuple[str, str, str]]:
+    """Who learns what together with whom: the parties, which epsilon is left, and in words.
+
+    Args:
+        collusions: a plan's.
+        promised: the plan's epsilon: nobody is said to learn less together than the analyzer alone.
+
+    >>> collusion_rows([Collusion("analyzer + shuffler", None, None, "see it all")], 1.0)
+    [('analyzer + shuffler', 'unbounded', 'see it all')]
+    """
+    return [
+        (
+            each.parties,
+            "unbounded" if each.epsilon is None else f"{each.epsilon:.4g}",
+            each.in_words + ("" if each.paper_epsilon is None else f" (the paper's rule: {each.paper_epsilon:.4g})"),
+        )
+        for each in never_less(collusions, promised)
+    ]
+
+
+def never_less(collusions: Iterable[Collusion], promised: float) -> list[Collusion]:
+    """Collusions as they are told: nobody learns less together than the analyzer alone, of whom a plan may
+    prove a little more than it promises.
+    """
+    return [each if each.epsilon is None else replace(each, epsilon=max(each.epsilon, promised)) for each in collusions]
 
 
 def listed(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], **more: Any) -> Listing:

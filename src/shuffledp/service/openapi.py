@@ -7,13 +7,14 @@ from typing import Any, TypeVar
 
 from shuffledp.service.problems import MEDIA_TYPE
 
-BINARY, JSON, TEXT = "application/octet-stream", "application/json", "text/plain"
+BINARY, JSON, TEXT, HTML = "application/octet-stream", "application/json", "text/plain", "text/html"
 ARROW = "application/vnd.apache.arrow.stream"
 
 # What a body of each type is.
 _SCHEMAS = {
     JSON: {"type": "object"},
     TEXT: {"type": "string"},
+    HTML: {"type": "string"},
     BINARY: {"type": "string", "format": "binary"},
     ARROW: {"type": "string", "format": "binary"},
 }

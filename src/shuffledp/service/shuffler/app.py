@@ -8,15 +8,16 @@ from typing import Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
-from shuffledp.service.openapi import BINARY, JSON, ON_DISK, Query, operation
+from shuffledp.service.openapi import BINARY, HTML, JSON, ON_DISK, TEXT, Query, operation
 from shuffledp.service.origins import Origins
 from shuffledp.service.problems import BAD_REQUEST, TOO_LARGE, RefusedError
 from shuffledp.service.routing import Routing
+from shuffledp.service.shuffler import door
 from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
 from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
@@ -50,6 +51,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         if self.server.knows(task_id):
             return routings[task_id]
         return await asyncio.to_thread(routings.__getitem__, task_id)
+
+    @operation("GET /", {200: "In words."}, gives=(TEXT, HTML))
+    async def describe(self, request: Request) -> Response:
+        """What this server is, for people; a page if one is accepted."""
+        if HTML in request.headers.get("accept", ""):
+            return HTMLResponse(door.as_html(), headers=door.HEADERS)
+        return PlainTextResponse(door.as_text(), headers=door.HEADERS)
 
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
     async def show_task(self, request: Request) -> Response:
