@@ -138,6 +138,8 @@ def test_a_token_is_typed_in(analyzer: Any, browser: Any, a_port: Any) -> None:
     with a_port(analyzer.app(access)) as address, tab(browser, address) as page:
         page.goto(address)
         assert page.url == f"{address}/login"
+        # The field has the focus by itself, as soon as the page is there.
+        page.wait_for_selector("#token:focus")
         page.keyboard.type(analyzer.tokens.secrets["read"])
         page.keyboard.press("Enter")
         page.wait_for_selector("text=Tasks and campaigns")
