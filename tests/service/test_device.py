@@ -27,7 +27,7 @@ from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.client.client import ReportError
 from shuffledp.service.store import open_outbox
-from shuffledp.service.store.contract import Visit
+from shuffledp.service.store.outboxes import Visit
 
 pytestmark = pytest.mark.usefixtures("in_the_clear")
 

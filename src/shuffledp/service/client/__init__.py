@@ -2,6 +2,6 @@
 
 from shuffledp.service.client.calls import AnswerError, UnreachableError
 from shuffledp.service.client.client import Client, ReportError, Sent
-from shuffledp.service.store.contract import Outbox
+from shuffledp.service.store.outboxes import Outbox
 
 __all__ = ["AnswerError", "Client", "Outbox", "ReportError", "Sent", "UnreachableError"]

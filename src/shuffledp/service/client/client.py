@@ -36,7 +36,7 @@ from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Seat
 from shuffledp.service.store import open_outbox
-from shuffledp.service.store.contract import Outbox
+from shuffledp.service.store.outboxes import Outbox
 from shuffledp.service.task import RoundTask, Task
 from shuffledp.service.wire import (
     ID_BYTES,

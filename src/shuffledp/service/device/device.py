@@ -30,7 +30,7 @@ from shuffledp.service.models import Model, checked_model, round_of_model
 from shuffledp.service.problems import SEATS_LATER, TASK_FULL
 from shuffledp.service.routing import Seat
 from shuffledp.service.store import open_outbox
-from shuffledp.service.store.contract import Outbox, Visit
+from shuffledp.service.store.outboxes import Outbox, Visit
 from shuffledp.service.task import RoundTask
 from shuffledp.service.wire import SignedText
 

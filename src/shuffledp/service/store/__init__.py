@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Outbox, Remains, ShufflerRecords, Store
+from shuffledp.service.store.contract import AnalyzerRecords, Inspected, Remains, ShufflerRecords, Store
+from shuffledp.service.store.outboxes import Outbox
 from shuffledp.service.store.passwords import without_password
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from shuffledp.errors import ParameterError
-from shuffledp.service.store.contract import Outbox, Visit
+from shuffledp.service.store.outboxes import Outbox, Visit
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.wire import SentReport
 
