@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import httpx
 import pytest
 
+from harness.world import PeelerHere
 from shuffledp import BinarySum, Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
@@ -22,9 +23,13 @@ from shuffledp.service.keys import (
     load_hop_public_key,
     load_public_key,
     load_token,
+    load_tokens,
     make_hop_keys,
     make_keys,
 )
+from shuffledp.service.shuffler.layers import Layer
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
 
 SHUFFLEDP = str(Path(sys.executable).parent / "shuffledp")
@@ -125,6 +130,46 @@ def test_the_doctor_knows_a_hops_folder(asked, folders: Folders, tmp_path: Path)
     shutil.copy(folders.hops[1] / "hop.pub", tmp_path / "mixed" / "hop.pub")
     found = asked("doctor", "--keys", tmp_path / "mixed", code=3)
     assert {each["name"]: each for each in found["checks"]}["hop's public key"]["status"] == "fail"
+
+
+def test_a_hops_store_is_looked_at_ended_and_purged_as_any_shufflers(
+    run, asked, folders: Folders, tmp_path: Path
+) -> None:
+    task, file = tmp_path / "task.json", tmp_path / "hop.db"
+    asked("task", "create", *PLAN, "--keys", folders.keys, *folders.named, "-o", task)
+    own = load_hop_key(folders.hops[1])
+    layer = Layer(2, own.public, PeelerHere(own))
+    server = ShufflerServer(open_shuffler_store(file), post=lambda path, body: 503, layer=layer)
+    server.add_task(Task.load(task).text)
+    server.stop()
+    for folder, code in ((folders.hops[1], 0), (folders.hops[0], 3)):
+        checks = asked("doctor", "--keys", folder, "--task", task, "--store", file, code=code)["checks"]
+        found = {each["name"]: each for each in checks}
+        assert "of 0 batches that left no table is there" in found["remains in store hop.db"]["found"]
+        assert found["store hop.db key"]["found"] == own.public.text
+        assert found["store hop.db key"]["status"] == ("fail" if code else "ok")
+    ended = asked("store", "end", file, task)
+    assert ended["role"] == "shuffler" and ended["task_id"] == Task.load(task).id
+    assert asked("store", "purge", file)["role"] == "shuffler"
+
+
+def test_keys_of_a_hop_are_not_taken_for_an_analyzers(run, asked, tmp_path: Path) -> None:
+    hop, keys = tmp_path / "hop", tmp_path / "keys"
+    make_hop_keys(hop, bits=RandomBits.secure())
+    make_keys(keys, bits=RandomBits.secure())
+    before = {file.name for file in hop.iterdir()}
+    code, _, err = run("keys", "rotate", hop)
+    assert code == 2 and "a hop's key is not rotated" in err and "keys FOLDER --hop" in err
+    roles = {"enrol", "hop", "read", "admin"}
+    assert set(asked("keys", "rotate", hop, "--tokens")["older_tokens"]) == roles
+    assert {file.name for file in hop.iterdir()} - before == {"keys.lock"} and set(load_tokens(hop).secrets) == roles
+    code, out, _ = run("keys", "rotate", hop, "--tokens")
+    assert code == 0 and "start this hop again" in out and "analyzer" not in out
+    served = ("--port", 0, "--store", tmp_path / "s.db", "--keys")
+    code, _, err = run("serve", "analyzer", *served, hop)
+    assert code == 2 and "name the analyzer's folder, as this one is a hop's" in err
+    code, _, err = run("serve", "shuffler", "--hop", 1, "--next", "http://127.0.0.1:9", *served, keys)
+    assert code == 2 and "name a hop's folder, as this one is an analyzer's" in err
 
 
 @pytest.mark.parametrize(

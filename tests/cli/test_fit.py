@@ -204,6 +204,46 @@ def test_words_are_categories_and_labels_of_several_classes(run, tmp_path) -> No
     assert table.read_text().splitlines()[0] == "prediction,probability_basic,probability_free,probability_pro"
 
 
+def test_what_a_column_of_words_with_gaps_needs_is_said_and_goes_into_what_comes_next(run, tmp_path) -> None:
+    file, model = tmp_path / "people.csv", tmp_path / "model.json"
+    rows = [
+        f"{'' if place % 9 == 4 else place % 90},{('Oslo', 'Rome', '')[place % 3]},{place % 2}\n"
+        for place in range(300)
+    ]
+    file.write_text("age,city,bought\n" + "".join(rows))
+    words = [
+        "fit",
+        str(file),
+        "--target",
+        "bought",
+        "--classes",
+        "0,1",
+        "--bounds",
+        "age=0:100",
+        *TARGET,
+        "--seed",
+        "1",
+    ]
+    words += ["--missing", "default=0", "--interactive", "--solver", "full-agd", "--rounds-allowed", "5"]
+    code, _, err = run(*words)
+    assert code == 2 and "column city" in err and "--categories COLUMN=A,B" in err and "--features" in err
+    words += ["--categories", "city=Oslo,Rome"]
+    code, _, err = run(*words)
+    assert code == 2 and "in column city" in err and "--other NAME" in err
+    code, out, _ = run(*words, "--other", "elsewhere", "-o", str(model))
+    asked = [
+        line.split("shuffledp ")[1].split()
+        for line in out.splitlines()
+        if "shuffledp predict" in line or "shuffledp evaluate" in line
+    ]
+    assert code == 0 and [line[0] for line in asked] == ["predict", "evaluate"]
+    for line in asked:
+        given = [
+            str(file) if word == "YOUR.csv" else str(tmp_path / word) if word == "said.csv" else word for word in line
+        ]
+        assert run(*given)[0] == 0
+
+
 def test_counts_of_a_file_are_fitted(run, people) -> None:
     words = ["fit", people["csv"], "--target", "bought", "--task", "regression", "--estimator", "poisson", *TARGET]
     document = json.loads(run(*words, "--bounds", "0:10", "--target-bounds", "0:3", "--seed", "1", "--json")[1])

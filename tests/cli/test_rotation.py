@@ -91,7 +91,11 @@ def test_from_a_rotation_to_the_end_of_the_old_key(
         found = {each["name"]: each for each in asked(*words, code=3)["checks"]}["task's key"]
         assert found["status"] == "fail" and "was destroyed on 20" in found["found"]
     serve = ["serve", "analyzer", "--store", tmp_path / "other.db", "--keys", keys, "--port", 0]
-    assert "was destroyed on 20" in one_sentence(run, *serve, "--task", task)
+    said = one_sentence(run, *serve, "--task", task)
+    assert "was destroyed on 20" in said and "create the task again" in said and "start the analyzer again" not in said
+    # Each of several tasks is looked at.
+    checks = asked("doctor", "--keys", keys, "--task", task, "--task", tmp_path / "new.json", code=3)["checks"]
+    assert [each["status"] for each in checks if each["name"] == "task's key"] == ["fail", "ok"]
     for words in (["keys", "rotate", keys], ["store", "purge", tmp_path / "analyzer.db"]):
         code, out, _ = run(*words)
         assert code == 0 and out

@@ -229,6 +229,10 @@ def test_a_wrong_token_or_key_is_an_error_and_not_a_wait(elsewhere: Elsewhere) -
     with elsewhere.reading():
         with pytest.raises(AnswerError, match="needs a token for open"):
             elsewhere.opener(role="hop").open_one_or_wait()
+        lost = elsewhere.opener()
+        lost._calls = replace(lost._calls, http=elsewhere.service.at("shuffler"))
+        with pytest.raises(ParameterError, match="analyzer must be an analyzer"):
+            lost.open_one_or_wait()
         with pytest.raises(ParameterError, match="keys must be the task's"):
             while True:
                 elsewhere.opener(key=PrivateKey.generate()).open_one_or_wait()

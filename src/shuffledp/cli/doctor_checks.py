@@ -161,8 +161,13 @@ class Checks(list[Check]):
             self += [Check("task's method", "warn", warning, advice) for warning in task.warnings]
         return task
 
-    def at_store(self, address: str) -> None:
-        """What a store is, who holds it, and how much room its file has, if it is one."""
+    def at_store(self, address: str, folder: Path | None = None) -> None:
+        """What a store is, who holds it, and how much room its file has, if it is one.
+
+        Args:
+            address: the store.
+            folder: keys; a store that a hop began must have been begun with them if they are a hop's.
+        """
         name = name_of_store(address)
         try:
             store = inspect_store(address)
@@ -172,6 +177,11 @@ class Checks(list[Check]):
             return
         self.verdict(name, store.condition == "ok", f"{store.kind}, {store.condition}", "restore it")
         self.append(Check(f"{name} held", "ok", store.held))
+        if store.hop_keys and folder is not None and keys.is_hops(folder):
+            with self.noting(f"{name} key"):
+                is_own = store.hop_keys == (keys.load_hop_public_key(folder).text,)
+                found = ", ".join(store.hop_keys)
+                self.verdict(f"{name} key", is_own, found, f"{folder} is another hop's: name that of this store")
         if store.file is None:
             return
         mode = stat.S_IMODE(store.file.stat().st_mode)

@@ -72,7 +72,9 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     opening = newest.get("opening")
     under_way = None if opening is None else f"opening batch {opening['batch']:,} of {opening['of']:,}"
     if newest.get("estimate") is None:
-        empty = "no batch is full. A batch is never released before it is."
+        empty = (
+            "no full batch has come here. None is sent on before it is full; the shuffler's log says what waits there."
+        )
         rows.append(("estimate", f"none yet: {under_way or empty}"))
     else:
         shown = presented(plan, newest)

@@ -237,7 +237,17 @@ def _fit(model: Any, data: FitData) -> None:
     with warnings.catch_warnings():
         # It is among the facts that are shown.
         warnings.simplefilter("ignore", ClippedWarning)
-        model.fit(*data.training)
+        try:
+            model.fit(*data.training)
+        except DataError as wrong:
+            said, is_place, number = wrong.problem.rpartition(" in column ")
+            if wrong.parameter != "categories" or not is_place:
+                raise
+            problem = f"{said} in column {data.names[int(number) - 1]}"
+            way_out = (
+                "add it to the list, or name a category for all others and for people without a value: --other NAME"
+            )
+            raise DataError("categories", wrong.value, problem, way_out) from None
 
 
 def _document(

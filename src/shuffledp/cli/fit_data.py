@@ -53,6 +53,7 @@ def read_fit_data(
     import numpy as np
 
     from shuffledp.sampling.permutation import uniform_permutation
+    from shuffledp.tables.complaints import CONVERT
     from shuffledp.tables.names import column_names
 
     if not 0 <= holdout < 1:
@@ -62,7 +63,13 @@ def read_fit_data(
     for name in words:
         if name not in [*names, target]:
             raise DataError("categories", name, "must be a column to learn from", f"there are {', '.join(names[:10])}")
-    matrix = read_rows(file, [*names, target], words, reading=reading, parameter="column")
+    try:
+        matrix = read_rows(file, [*names, target], words, reading=reading, parameter="column")
+    except DataError as wrong:
+        if wrong.way_out != CONVERT:
+            raise
+        way_out = "say what it may be, --categories COLUMN=A,B, or leave it out, --features A,B"
+        raise DataError(wrong.parameter, wrong.value, wrong.problem, way_out) from None
     values: Any = matrix[:, -1]
     if target in words:
         values = values.astype(str)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.fit_data import check_target_path
 from shuffledp.cli.optimize import REHEARSED
+from shuffledp.cli.said import YOUR_FILE
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -163,10 +164,19 @@ def fit_next(document: Mapping[str, Any], said: "Said", file: Path, problem: "Pr
     model = _text(document.get("written"))
     measured = document["clipped"] is not None
     kept = ("out", "picture", "report")
-    use = None if model is None else f"predict {shlex.quote(str(file))} --model {shlex.quote(model)} --csv said.csv"
+    read = said.only("missing", "delimiter", "decimal", "encoding")
+    use = judge = None
+    if model is not None:
+        use = f"predict {shlex.quote(str(file))} --model {shlex.quote(model)}{read} --csv said.csv"
+    if model is not None and document["task"] == "classification":
+        target = (
+            f"--target {shlex.quote(document['target'])} --epsilon {document['epsilon']} --delta {document['delta']}"
+        )
+        judge = f"evaluate {shlex.quote(model)} {YOUR_FILE} {target}{read}"
     return [
         ("compare solvers", compared),
         ("use it", use),
+        ("how good it is, by people kept out", judge),
         (f"keep a model{spends}", None if model else said.again("-o model.json", without=kept)),
         (
             f"ask people often{spends}",

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from shuffledp.service.tokens import Tokens
 
 _SECONDS = 2.0
+_GONE = "create the task again, after `shuffledp store end` where a store has it, as nobody can read it any more"
 
 
 def check_roles(keys: Path, tokens: "Tokens", *roles: str) -> None:
@@ -46,9 +47,10 @@ def check_task_keys(folder: Path, texts: Sequence[str]) -> list[str]:
         if not isinstance(key, str):
             continue
         if known and key not in known:
-            problem = f"must be of this folder, and {whereabouts(folder, key)}"
-            way_out = "are these the keys of another service? Name the folder that the task was created with"
-            raise ParameterError("public_key", key, problem, way_out)
+            where = whereabouts(folder, key)
+            another = "are these the keys of another service? Name the folder that the task was created with"
+            way_out = _GONE if where.startswith("was destroyed") else another
+            raise ParameterError("public_key", key, f"must be of this folder, and {where}", way_out)
         if not known and (folder / PUBLIC).exists() and load_public_key(folder).text != key:
             doubts.append(
                 f"a task is encrypted to {key}, and {folder / PUBLIC} is another key: if keys were not rotated since, "
@@ -84,5 +86,6 @@ def where_keys_went(folder: Path) -> Iterator[None]:
     except ParameterError as wrong:
         if wrong.parameter != "public_key":
             raise
-        problem = f"{wrong.problem}, and {whereabouts(folder, str(wrong.value))}"
-        raise ParameterError(wrong.parameter, wrong.value, problem, wrong.way_out) from None
+        where = whereabouts(folder, str(wrong.value))
+        way_out = _GONE if where.startswith("was destroyed") else wrong.way_out
+        raise ParameterError(wrong.parameter, wrong.value, f"{wrong.problem}, and {where}", way_out) from None

@@ -102,7 +102,7 @@ def rotate(
 ) -> None:
     """Make new keys current; tasks of the older ones are served, and older tokens taken, until they are retired."""
     from shuffledp.randomness import RandomBits
-    from shuffledp.service.keys import ANALYZER, MODELS
+    from shuffledp.service.keys import ANALYZER, MODELS, is_hops
     from shuffledp.service.rotation import rotate_keys, rotate_tokens
 
     bits = RandomBits.secure()
@@ -113,9 +113,7 @@ def rotate(
             return
         rows = [
             ("tokens", f"new for {', '.join(older)}; older ones are taken, too"),
-            ("now", "start the analyzer again, then the shuffler: servers read tokens when they start"),
-            ("then", "give the new enrol.token to devices, read.token to readers, admin.token to the operator"),
-            ("at last", "retire the older ones, and start both servers again"),
+            *(_after_new_tokens_of_a_hop() if is_hops(folder) else _after_new_tokens()),
         ]
         show(facts(f"New tokens in {folder}", rows))
         next_steps([("when everybody has a new one", f"keys retire {folder} --tokens")])
@@ -133,6 +131,22 @@ def rotate(
     show(facts(f"New keys in {folder}", rows))
     retire = f"keys retire {folder} --store ANALYZER_STORE"
     next_steps([("when tasks of the older keys have ended", retire)])
+
+
+def _after_new_tokens() -> list[tuple[str, str]]:
+    return [
+        ("now", "start the analyzer again, then the shuffler: servers read tokens when they start"),
+        ("then", "give the new enrol.token to devices, read.token to readers, admin.token to the operator"),
+        ("at last", "retire the older ones, and start both servers again"),
+    ]
+
+
+def _after_new_tokens_of_a_hop() -> list[tuple[str, str]]:
+    return [
+        ("now", "start this hop again: servers read tokens when they start"),
+        ("then", "give the new hop.token to the hop before this one, or of hop 1 the new enrol.token to devices"),
+        ("at last", "retire the older ones, and start this hop again"),
+    ]
 
 
 @keys_app.command("retire")

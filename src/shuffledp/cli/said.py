@@ -71,6 +71,11 @@ class Said:
         words = [_words(parameter, value) for parameter, value in self._typed() if parameter.name not in left_out]
         return _joined(self.command, *words, *more)
 
+    def only(self, *names: str) -> str:
+        """What was typed for these parameters, with a space before it; "" for nothing."""
+        words = [_words(parameter, value) for parameter, value in self._typed() if parameter.name in names]
+        return f" {_joined(*words)}" if words else ""
+
     def other(
         self, command: str, plan: "Plan", *more: str, file: str | None = None, saved: Path | None = None
     ) -> str | None:

@@ -52,8 +52,8 @@ def end(
         ("ended", f"{task_id} at the {role}"),
         *((f"deleted {what}", f"{count:,}") for what, count in done.what.items()),
     ]
-    other = "analyzer" if role == "shuffler" else "shuffler"
-    show(facts("Store", [*rows, ("next", f"end it at the {other}, too; then start both servers again")]))
+    other = "analyzer, and at every other hop of a cascade" if role == "shuffler" else "shuffler, or at every hop"
+    show(facts("Store", [*rows, ("next", f"end it at the {other}, too; then start the servers again")]))
 
 
 @store_app.command("purge")
@@ -83,7 +83,7 @@ def purge(
         (each.task_id[:12], ", ".join(f"{count:,} {what}" for what, count in each.what.items()) + " deleted")
         for each in done
     ]
-    show(facts(f"Purged at the {role}", rows or [("nothing", "no task has ended since the last time")]))
+    show(facts(f"Purged at the {role}", rows or [("nothing", "nothing is left here of tasks that have ended")]))
 
 
 def _id_of(task: str) -> str:

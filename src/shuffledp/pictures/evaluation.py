@@ -42,7 +42,7 @@ def draw_evaluation(
         grid[0].errorbar(predicted, rate, yerr=reach, fmt="o-", elinewidth=1.0, capsize=2.0, label=label)
         grid[0].set(xlabel="predicted", ylabel="seen" if column is None else f"seen: {column}", title="Calibration")
     if curve is not None:
-        grid[-1].plot(*curve, linewidth=1.5, label=f"area {area}")
+        grid[-1].plot(*curve, linewidth=1.5, label=f"area {area}".replace(": ", ":\n", 1).replace("; ", ";\n", 1))
         grid[-1].set(xlabel="false positives", ylabel="true positives", title="ROC curve")
     for axes in grid:
         axes.plot([0, 1], [0, 1], color="0.6", linewidth=0.8, linestyle="--")

@@ -156,7 +156,8 @@ async def _other(request: Request, error: Exception) -> Response:
         answer.headers["Allow"] = (getattr(error, "headers", None) or {}).get("Allow", "")
         return answer
     if status == 404:
-        return problem(RefusedError(NOT_FOUND, "see /openapi.json for what is there."))
+        detail = "nothing here has that name: is it the right server? /openapi.json says what there is."
+        return problem(RefusedError(NOT_FOUND, detail))
     return problem(RefusedError(BAD_REQUEST if status < 500 else BROKEN, "the request cannot be answered."))
 
 

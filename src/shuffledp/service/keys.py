@@ -346,11 +346,21 @@ def retired_keys(folder: Path) -> dict[str, str]:
     return dict(found) if isinstance(found, dict) else {}
 
 
+def _instead(file: Path) -> str:
+    """What to look at where a folder does not have this file: it may be of another role."""
+    is_asked_of_a_hop = file.name in (HOP_PRIVATE, HOP_PUBLIC)
+    if is_asked_of_a_hop and (file.parent / PUBLIC).exists():
+        return "name a hop's folder, as this one is an analyzer's"
+    if not is_asked_of_a_hop and is_hops(file.parent):
+        return "name the analyzer's folder, as this one is a hop's"
+    return "check the path"
+
+
 def _document(file: Path, *versions: int) -> dict[str, Any]:
     try:
         document: Any = json.loads(file.read_bytes())
     except FileNotFoundError:
-        raise ParameterError("keys", str(file), "must be there", f"check the path, or {_MAKE}") from None
+        raise ParameterError("keys", str(file), "must be there", f"{_instead(file)}, or {_MAKE}") from None
     except OSError as refused:
         why = refused.strerror or "no reason given"
         raise ParameterError("keys", str(file), "must be readable by this process", f"{why.lower()}") from None

@@ -28,6 +28,7 @@ from shuffledp.service.keys import (
     TOKENS,
     VERSION,
     PairFiles,
+    is_hops,
     is_overwritten,
     load_public_key,
     load_tokens,
@@ -98,7 +99,11 @@ def rotate_tokens(folder: Path, *, bits: RandomBits) -> Tokens:
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
     with _alone(folder):
-        tokens = load_tokens(folder).renewed(bits=bits)
+        known = load_tokens(folder)
+        tokens = known.renewed(bits=bits)
+        if is_hops(folder):
+            # A hop has no batches that others could open: it is given no token for that.
+            tokens = Tokens({role: tokens.secrets[role] for role in known.secrets}, tokens.older)
         _put(folder / TOKENS, tokens_text(tokens))
         # Whoever is handed one of these before it is replaced has an older token, which is taken.
         for role, secret in tokens.secrets.items():
@@ -195,6 +200,9 @@ def _alone(folder: Path) -> Any:
 
 def _check_whole(folder: Path, kind: PairFiles[Any]) -> None:
     """The current pair must be there, both halves: a rotation would lose track of one otherwise."""
+    if is_hops(folder):
+        way_out = "make others with `shuffledp keys FOLDER --hop` for the next task, or give --tokens for new tokens"
+        raise ParameterError("folder", str(folder), "must be an analyzer's: a hop's key is not rotated", way_out)
     if not (folder / kind.public).exists():
         way_out = f"run it where both {kind.private} and {kind.public} are: on the analyzer's machine"
         raise ParameterError("folder", str(folder), f"must have {kind.public}", way_out)

@@ -7,6 +7,9 @@ from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
 
+CONVERT = "choose another column or convert this one to numbers"
+"""The way out of a column of text where numbers are wanted."""
+
 _LONGEST_SHOWN = 40
 _DAY = re.compile(r"\s*\d{4}-\d{2}-\d{2}", re.ASCII)
 _WITH_COMMA = re.compile(r"\s*[-+]?\d*,\d+\s*", re.ASCII)
@@ -28,7 +31,7 @@ def wrong_kind(
     """
     held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{shown(kind)}, first {quoted(text)} in row {row}" if row else shown(kind)
-    way_out = "choose another column" if names else "choose another column or convert this one to numbers"
+    way_out = "choose another column" if names else CONVERT
     if row and not names and _WITH_COMMA.fullmatch(text):
         way_out = "add --decimal , if the comma stands before decimals, or choose another column"
     if row and not names and _DAY.match(text):

@@ -19,6 +19,7 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import Calls, UnreachableError, refusal_from
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.openapi import BINARY
+from shuffledp.service.problems import NOT_FOUND
 from shuffledp.service.rounds import split_round
 from shuffledp.service.task import RoundTask, Task, canonical
 from shuffledp.service.telemetry import log
@@ -60,7 +61,7 @@ class RemoteOpener:
 
         Raises:
             AnswerError: the token is refused.
-            ParameterError: the pieces are encrypted to another key.
+            ParameterError: the pieces are encrypted to another key, or the server is no analyzer.
         """
         try:
             return self.open_one()
@@ -106,7 +107,7 @@ class RemoteOpener:
             return False
 
     def _refused(self, answer: httpx.Response) -> None:
-        """What passes is waited for; a token that is refused is not."""
+        """What passes is waited for; a token that is refused, and a server that is no analyzer, are not."""
         try:
             document = answer.json()
         except ValueError:
@@ -114,6 +115,9 @@ class RemoteOpener:
         refused = refusal_from(answer.status_code, document)
         if refused.status in (401, 403):
             raise refused
+        if refused.kind == NOT_FOUND.name:
+            problem = "must be an analyzer, and what answers there opens no batches"
+            raise ParameterError("analyzer", self._calls.url, problem, "check the address: is it the shuffler's?")
         log("analyzer refused", level=30, status=refused.status, problem=refused.kind)
         self._wait(IDLE_SECONDS)
 

@@ -118,7 +118,7 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
             raise ParameterError(
                 "public_key",
                 known.public_key.text,
-                f"must be this analyzer's, {self._public.text}",
+                f"must be this analyzer's (new tasks are encrypted to {self._public.text})",
                 "start the analyzer again if its keys were rotated; else name the folder that it was created with",
             )
         if isinstance(known, Campaign):

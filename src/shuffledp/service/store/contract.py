@@ -38,6 +38,8 @@ class Inspected:
     """The file that it is kept in, for whoever looks at permissions and room; None where there is none."""
     is_analyzers: bool = False
     """Whether it is an analyzer's, so that `look_into_analyzer` can read it."""
+    hop_keys: tuple[str, ...] = ()
+    """The public halves of the keys that a hop of a cascade began its tasks with."""
 
 
 @dataclass(frozen=True, slots=True)

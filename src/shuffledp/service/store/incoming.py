@@ -38,3 +38,12 @@ def hops_in(routings: Iterable[str]) -> str:
     known = [json.loads(text) for text in routings]
     own = {each.get("layouts", [each])[0].get("hop") for each in known} - {None}
     return "".join(f", hop {hop}" for hop in sorted(own))
+
+
+def hop_keys_in(routings: Iterable[str]) -> tuple[str, ...]:
+    """The keys that a hop began with, from what its store has of its tasks; none in a store of one shuffler.
+
+    >>> hop_keys_in(['{"hop": 2, "layers": 1, "hop_key": "k"}', '{"users": 10}'])
+    ('k',)
+    """
+    return tuple(sorted({json.loads(text).get("hop_key") for text in routings} - {None}))

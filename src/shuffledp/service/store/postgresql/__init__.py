@@ -17,7 +17,7 @@ except ImportError:
     raise ParameterError("store", "postgresql://", "needs the driver psycopg", _WAY_OUT) from None
 
 from shuffledp.service.store.contract import Inspected, Remains
-from shuffledp.service.store.incoming import hops_in
+from shuffledp.service.store.incoming import hop_keys_in, hops_in
 from shuffledp.service.store.postgresql.address import DatabaseAddress
 from shuffledp.service.store.postgresql.analyzer import PostgresAnalyzerRecords
 from shuffledp.service.store.postgresql.connecting import first_connection, holders, in_a_sentence, label_of
@@ -61,9 +61,10 @@ def inspect_store(rest: str) -> Inspected:
         role, store_id, mark, version = label
         check_version(address, role, version)
         condition = condition_of(db, address, store_id, mark, _RECORDS[role])
-        routings = db.execute("SELECT text FROM tasks").fetchall() if role == "shuffler" else []
-        kind = f"{role} postgresql {version}{hops_in(text for (text,) in routings)}"
-        return Inspected(kind, condition, holders(db, store_id), None, role == "analyzer")
+        rows = db.execute("SELECT text FROM tasks").fetchall() if role == "shuffler" else []
+        routings = [text for (text,) in rows]
+        kind, held = f"{role} postgresql {version}{hops_in(routings)}", holders(db, store_id)
+        return Inspected(kind, condition, held, None, role == "analyzer", hop_keys_in(routings))
 
 
 def look_into_analyzer(rest: str, work: Callable[[PostgresAnalyzerRecords], T]) -> T:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from shuffledp.errors import DataError
 from shuffledp.files import holder
 from shuffledp.service.store.contract import Inspected, Remains
-from shuffledp.service.store.incoming import hops_in
+from shuffledp.service.store.incoming import hop_keys_in, hops_in
 from shuffledp.service.store.sqlite import analyzer, incoming, outbox, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
@@ -46,26 +46,33 @@ def inspect_store(path: str) -> Inspected:
     if label not in known:
         way_out = f"this version reads {', '.join(known)}"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
-    hops = ""
+    routings: list[str] = []
     if label == shuffler.LABEL:
         with reading_only(file) as database:
-            hops = hops_in(text for (text,) in database.execute("SELECT routing FROM tasks"))
-    return Inspected(f"{label}{hops}", condition, holder(file), file, label == analyzer.LABEL)
+            routings = [text for (text,) in database.execute("SELECT routing FROM tasks")]
+    kind, is_analyzers = f"{label}{hops_in(routings)}", label == analyzer.LABEL
+    return Inspected(kind, condition, holder(file), file, is_analyzers, hop_keys_in(routings))
 
 
 def open_alone(path: str) -> tuple[str, SqliteStore[Any]]:
     """The store of this file and its role, for whoever looks after it while no server runs."""
-    kind = inspect_store(path).kind
-    if kind == shuffler.LABEL:
+    label = _label(path)
+    if label == shuffler.LABEL:
         return "shuffler", open_shuffler_store(path)
-    if kind == analyzer.LABEL:
+    if label == analyzer.LABEL:
         return "analyzer", open_analyzer_store(path)
     raise DataError("store", path, "must be a server's store", "an outbox is looked after by its client")
 
 
 def look_for_remains(path: str) -> Remains:
     """What the file holds of batches that left it, and of what was deleted; nothing is changed."""
-    return remains_of(Path(path), inspect_store(path).kind)
+    return remains_of(Path(path), _label(path))
+
+
+def _label(path: str) -> str:
+    """The role and version of a store of this version, without the hops that it is of."""
+    inspect_store(path)
+    return read_label(Path(path))[0]
 
 
 def look_into_analyzer(path: str, work: Callable[[SqliteAnalyzerRecords], T]) -> T:

@@ -119,7 +119,8 @@ class SqliteStore(GroupCommit[R]):
             problem = f"must be a database ({broken})"
             raise DataError(self._parameter, str(self.path), problem, "name another file") from None
         if found != label:
-            way_out = "name another file, or use its own version"
+            is_other_role = found.partition(" ")[0] != label.partition(" ")[0]
+            way_out = "name another file" if is_other_role else "name another file, or use the program of its version"
             raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
 
     def has_room(self) -> bool:
