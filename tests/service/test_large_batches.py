@@ -432,6 +432,7 @@ def test_a_result_of_impossible_numbers_is_refused(receiving: Receiving) -> None
     assert lost.tally is not None
     for wrong in (
         replace(result, malformed=1 << 61),
+        replace(result, malformed=1 << 61, tally=None),
         replace(result, tally=replace(result.tally, malformed=1 << 61)),
         replace(lost, tally=replace(lost.tally, messages=7)),
         replace(lost, tally=replace(lost.tally, malformed=0)),
