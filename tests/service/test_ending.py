@@ -23,6 +23,7 @@ from shuffledp.service.store import look_for_remains, open_alone
 from shuffledp.service.store.postgresql.vault import Vault
 from shuffledp.service.store.sqlite import engine
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
+from shuffledp.service.store.sqlite.remains import free_pages
 from shuffledp.service.store.sqlite.shuffler import GONE, SqliteShufflerRecords
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -301,6 +302,22 @@ def test_a_store_that_does_not_overwrite_is_caught(
     service.work()
     service.stop()
     refuted(capsys, str(tmp_path / "shuffler.db"), "free pages were not overwritten")
+
+
+@pytest.mark.parametrize(("overwrites", "pages"), [("OFF", 1), ("ON", 1), ("OFF", 40), ("ON", 40)])
+def test_pages_that_list_free_pages_are_looked_at_as_well(tmp_path: Path, overwrites: str, pages: int) -> None:
+    """The first page that is free is the list, and behind the list lies what was there; pages were free before."""
+    file = tmp_path / "some.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        database.execute(f"PRAGMA secure_delete={overwrites}")
+        database.execute("CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)")
+        for _ in range(3):
+            database.execute("INSERT INTO bodies VALUES (1, ?)", (b"\xc5" * 4096 * pages,))
+            database.execute("DELETE FROM bodies")
+            database.execute("INSERT INTO bodies VALUES (2, ?)", (b"\x5c" * 4096 * (pages // 3),))
+            database.execute("DELETE FROM bodies")
+    count, dirty = free_pages(file)
+    assert count >= pages and dirty == (count if overwrites == "OFF" else 0)
 
 
 @pytest.mark.parametrize("store_address", ["sqlite"], indirect=True)
