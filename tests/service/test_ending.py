@@ -15,8 +15,9 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer import ending as analyzer_ending
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.delivery import Sending
 from shuffledp.service.ended import Ended
-from shuffledp.service.openapi import BINARY
+from shuffledp.service.openapi import BINARY, JSON
 from shuffledp.service.shuffler import ending as shuffler_ending
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.store import look_for_remains, open_alone
@@ -105,6 +106,26 @@ def test_answers_outlive_what_batches_said(serve: Any, filled: tuple[Task, list[
     assert service.at("analyzer", "read").get(f"/v1/tasks/{task.id}/estimate").status_code == 404
     with pytest.raises(ParameterError, match="must not have ended here"):
         service.analyzer.add_task(task.text)
+    service.stop()
+
+
+def test_an_ended_task_takes_no_batch_in_pieces_either(
+    serve: Any, filled: tuple[Task, list[Any]], store_address: Address
+) -> None:
+    """Its batch, sent again, would be read a second time: that it was read is forgotten."""
+    task, sent = filled
+    alone(store_address("analyzer"), lambda store: analyzer_ending.purge(store, answers=False))
+    service = serve()
+    hop = service.at("analyzer", "hop")
+    batch = f"/v1/tasks/{task.id}/batches/{task.routing.batches_of(0)[0].batch_id}"
+    whole, sending = b"".join(report.body for report in sent), Sending()
+    sending.add(whole)
+    for answer in (
+        hop.post(f"{batch}/pieces/0", content=whole, headers={"Content-Type": BINARY}),
+        hop.post(f"{batch}/manifest", content=sending.manifest().text, headers={"Content-Type": JSON}),
+    ):
+        assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    assert service.analyzer.read_all() == 0
     service.stop()
 
 
