@@ -205,6 +205,24 @@ def test_batches_in_pieces_are_dropped_whole(
     assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
 
 
+def test_pieces_that_a_killed_analyzer_left_are_purged(
+    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
+) -> None:  # fmt: skip
+    """It was killed when the batch was read, and before its pieces were deleted."""
+    in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
+    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service.analyzer._drop_pieces = lambda *_: None
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.work()
+    service.stop()
+    back = store_address("analyzer")
+    [purged] = alone(back, lambda store: analyzer_ending.purge(store, answers=True))
+    assert purged.what == {"batches' totals": 1, "answers": 1} and look_for_remains(back).found == ()
+    batch = task.routing.batches_of(0)[0].batch_id
+    assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
+
+
 def test_what_a_killed_purge_left_is_purged_the_next_time(
     filled: tuple[Task, list[Any]], store_address: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
