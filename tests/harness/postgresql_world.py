@@ -49,6 +49,7 @@ class Death:
     choice: Random
     dies: Callable[[], None] = lambda: None
     happened: bool = False
+    is_of_commit: bool = False
 
     def is_due(self) -> bool:
         self.statement -= 1
@@ -57,6 +58,7 @@ class Death:
     def around(self, db: "psycopg.Connection[Any]", statement: str, act: Callable[[], Any]) -> Any:
         """Before the statement; around a COMMIT also after it, or when it was sent and nobody waits for the answer."""
         moment = self.choice.choice(("before", "after", "torn")) if statement == "COMMIT" else "before"
+        self.is_of_commit = statement == "COMMIT"
         if moment != "before":
             act()
         if moment == "after":
@@ -291,7 +293,7 @@ class PostgresMachine(Machine):
             try:
                 work(shuffler)
             except RefusedError as refused:
-                self._must_be_of_a_death(refused)
+                self._must_be_of_its_death(shuffler, refused)
 
         with ThreadPoolExecutor(SHUFFLERS) as threads:
             list(threads.map(run, self.world.shufflers))
@@ -311,12 +313,14 @@ class PostgresMachine(Machine):
         try:
             self.world.analyzer.read_all()
         except RefusedError as refused:
-            self._must_be_of_a_death(refused)
+            self._must_be_of_its_death(self.world.analyzer, refused)
         end()
 
-    def _must_be_of_a_death(self, refused: RefusedError) -> None:
-        """Who dies around a COMMIT never learns whether it was heard."""
-        unsure = "UnsureError" in str(refused) and bool(self.world.network.dead)
+    def _must_be_of_its_death(self, server: Any, refused: RefusedError) -> None:
+        """Nobody else is refused anything; and who dies around a COMMIT, and no other, cannot know if it was heard."""
+        death = server._store._writer.death
+        must(death is not None and death.happened, f"refused, and did not die: {refused}")
+        unsure = "UnsureError" in str(refused) and death.is_of_commit
         must("killed" in str(refused) or unsure, f"refused: {refused}")
 
     def drain(self) -> None:

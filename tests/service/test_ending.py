@@ -15,14 +15,16 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer import ending as analyzer_ending
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.delivery import Sending
 from shuffledp.service.ended import Ended
-from shuffledp.service.openapi import BINARY
+from shuffledp.service.openapi import BINARY, JSON
 from shuffledp.service.shuffler import ending as shuffler_ending
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.store import look_for_remains, open_alone
 from shuffledp.service.store.postgresql.vault import Vault
 from shuffledp.service.store.sqlite import engine
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
+from shuffledp.service.store.sqlite.remains import free_pages
 from shuffledp.service.store.sqlite.shuffler import GONE, SqliteShufflerRecords
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -107,6 +109,26 @@ def test_answers_outlive_what_batches_said(serve: Any, filled: tuple[Task, list[
     service.stop()
 
 
+def test_an_ended_task_takes_no_batch_in_pieces_either(
+    serve: Any, filled: tuple[Task, list[Any]], store_address: Address
+) -> None:
+    """Its batch, sent again, would be read a second time: that it was read is forgotten."""
+    task, sent = filled
+    alone(store_address("analyzer"), lambda store: analyzer_ending.purge(store, answers=False))
+    service = serve()
+    hop = service.at("analyzer", "hop")
+    batch = f"/v1/tasks/{task.id}/batches/{task.routing.batches_of(0)[0].batch_id}"
+    whole, sending = b"".join(report.body for report in sent), Sending()
+    sending.add(whole)
+    for answer in (
+        hop.post(f"{batch}/pieces/0", content=whole, headers={"Content-Type": BINARY}),
+        hop.post(f"{batch}/manifest", content=sending.manifest().text, headers={"Content-Type": JSON}),
+    ):
+        assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    assert service.analyzer.read_all() == 0
+    service.stop()
+
+
 def test_a_task_that_goes_on_is_not_purged_and_ends_only_with_leave_to_drop(
     serve: Any, make_task: MakeTask, store_address: Address
 ) -> None:
@@ -179,6 +201,24 @@ def test_batches_in_pieces_are_dropped_whole(
     back = store_address("analyzer")
     done = alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
     assert done.what == {"unread batches": 1} and look_for_remains(back).found == ()
+    batch = task.routing.batches_of(0)[0].batch_id
+    assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
+
+
+def test_pieces_that_a_killed_analyzer_left_are_purged(
+    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
+) -> None:  # fmt: skip
+    """It was killed when the batch was read, and before its pieces were deleted."""
+    in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
+    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service.analyzer._drop_pieces = lambda *_: None
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.work()
+    service.stop()
+    back = store_address("analyzer")
+    [purged] = alone(back, lambda store: analyzer_ending.purge(store, answers=True))
+    assert purged.what == {"batches' totals": 1, "answers": 1} and look_for_remains(back).found == ()
     batch = task.routing.batches_of(0)[0].batch_id
     assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
 
@@ -301,6 +341,22 @@ def test_a_store_that_does_not_overwrite_is_caught(
     service.work()
     service.stop()
     refuted(capsys, str(tmp_path / "shuffler.db"), "free pages were not overwritten")
+
+
+@pytest.mark.parametrize(("overwrites", "pages"), [("OFF", 1), ("ON", 1), ("OFF", 40), ("ON", 40)])
+def test_pages_that_list_free_pages_are_looked_at_as_well(tmp_path: Path, overwrites: str, pages: int) -> None:
+    """The first page that is free is the list, and behind the list lies what was there; pages were free before."""
+    file = tmp_path / "some.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as database:
+        database.execute(f"PRAGMA secure_delete={overwrites}")
+        database.execute("CREATE TABLE bodies (number INTEGER PRIMARY KEY, body BLOB)")
+        for _ in range(3):
+            database.execute("INSERT INTO bodies VALUES (1, ?)", (b"\xc5" * 4096 * pages,))
+            database.execute("DELETE FROM bodies")
+            database.execute("INSERT INTO bodies VALUES (2, ?)", (b"\x5c" * 4096 * (pages // 3),))
+            database.execute("DELETE FROM bodies")
+    count, dirty = free_pages(file)
+    assert count >= pages and dirty == (count if overwrites == "OFF" else 0)
 
 
 @pytest.mark.parametrize("store_address", ["sqlite"], indirect=True)

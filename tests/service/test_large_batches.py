@@ -19,6 +19,7 @@ from harness.world import OpenerHere, World, accept_reports, ciphertexts, made_r
 from service.test_sealed_orders import marked, places_in
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
+from shuffledp.service import delivery
 from shuffledp.service.analyzer import results
 from shuffledp.service.analyzer.openings import Openings
 from shuffledp.service.analyzer.results import PieceResult, copies_among, tally_of
@@ -35,7 +36,7 @@ from shuffledp.service.store.contract import BatchPart, ClaimLostError
 from shuffledp.service.store.postgresql.migrating import files_of
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.task import Task
-from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
+from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, MESSAGE_BYTES, SentReport, new_id
 
 SMALL = BatchSizes(whole=0, piece=50 * CIPHERTEXT_BYTES, dealt=300 * CIPHERTEXT_BYTES, bucket=200 * CIPHERTEXT_BYTES)
 BITS = RandomBits.seeded(51)
@@ -300,6 +301,27 @@ def test_wrong_pieces_are_refused_and_change_nothing(receiving: Receiving) -> No
     assert receiving.declare(manifest_of(pieces)) and receiving.server.read_all() == 1
 
 
+def test_a_manifest_of_very_many_pieces_is_refused_without_counting_to_them(receiving: Receiving) -> None:
+    """A sender that lies about one number must not take the receiver's memory."""
+    pieces = receiving.cut()
+    for number, piece in enumerate(pieces):
+        receiving.give(number, piece)
+    manifest = manifest_of(pieces)
+    assert refused(lambda: receiving.declare(replace(manifest, pieces=1 << 49))) == "pieces-missing"
+    assert receiving.declare(manifest)
+
+
+def test_a_batch_has_only_so_many_pieces(receiving: Receiving, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that is cut into single messages would be a list of all of them in memory."""
+    sizes = BatchSizes()
+    largest = -(-LARGEST_BATCH_BYTES // sizes.bucket) * (sizes.bucket // sizes.piece + 2)
+    assert largest <= delivery.MOST_PIECES, "the largest batch of a shuffler of ours must have fewer"
+    monkeypatch.setattr(delivery, "MOST_PIECES", 3)
+    pieces = receiving.cut(1)
+    assert all(receiving.give(number, piece) for number, piece in enumerate(pieces[:3]))
+    assert refused(lambda: receiving.give(3, pieces[3])) == "report-length"
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"version": 2}', '{"version": 1, "pieces": 1, "bytes": true}'])
 def test_what_is_no_manifest_is_refused(text: str) -> None:
     with pytest.raises(RefusedError, match=r"manifest.*: (use|send) "):
@@ -396,6 +418,31 @@ def test_a_result_is_the_same_after_a_journey_and_nonsense_is_refused(receiving:
             again.check(plan, size, others, is_first=is_first)
     with pytest.raises(DataError, match="left out"):
         again.check_without(again.ids[16:32])
+
+
+def test_a_result_of_impossible_numbers_is_refused(receiving: Receiving) -> None:
+    """Kept, they would spoil the sum of all pieces whenever the batch is read: too large for a store or for a bound."""
+    plan, size, key = receiving.task.plan, receiving.batch.size, (receiving.task.id, receiving.batch.batch_id)
+    plain, _ = OpenerHere(receiving.key).start(receiving.cut(7)[0], *key).result()
+    result = PieceResult.of(plan, size, plain, 0, is_first=True)
+    assert result.tally is not None and result.malformed == 0
+    result.check(plan, size, 7, is_first=True)
+    lost = PieceResult.of(plan, size, plain[MESSAGE_BYTES:], 1, is_first=True)
+    lost.check(plan, size, 7, is_first=True)
+    assert lost.tally is not None
+    for wrong in (
+        replace(result, malformed=1 << 61),
+        replace(result, malformed=1 << 61, tally=None),
+        replace(result, tally=replace(result.tally, malformed=1 << 61)),
+        replace(lost, tally=replace(lost.tally, messages=7)),
+        replace(lost, tally=replace(lost.tally, malformed=0)),
+    ):
+        with pytest.raises(DataError, match=r"result.*: open the piece again"):
+            PieceResult.from_bytes(wrong.to_bytes()).check(plan, size, 7, is_first=True)
+    shape = json.dumps(list(result.tally.counts.shape)).encode()
+    body = result.to_bytes()[4:].replace(b'"shape": ' + shape, b'"shape": [1e999]')
+    with pytest.raises(DataError, match="result"):
+        PieceResult.from_bytes((body.index(b"}}") + 2).to_bytes(4) + body)
 
 
 def test_results_survive_a_restart_and_only_the_rest_is_opened(

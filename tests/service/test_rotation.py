@@ -347,6 +347,13 @@ def test_older_tokens_that_protect_too_little_are_refused(folder: Path) -> None:
             load_tokens(folder)
 
 
+def test_a_folder_of_keys_that_was_half_made_inside_is_no_hindrance(folder: Path) -> None:
+    """A killed `shuffledp keys FOLDER/hop` leaves a hidden folder, which is not this rotation's."""
+    (folder / ".shuffledp-0123456789abcdef.part").mkdir()
+    before = load_public_key(folder)
+    assert rotate_keys(folder, bits=BITS) == load_public_key(folder) != before
+
+
 def test_two_rotations_at_once_wait_for_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rotation, "_WAIT_SECONDS", 0.0)
     with ExitStack() as held:

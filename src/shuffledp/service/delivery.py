@@ -19,6 +19,8 @@ VERSION = 1
 # A batch that is no longer than this travels in one body.
 WHOLE_BATCH_BYTES = 16 << 20
 LARGEST_PIECE_BYTES, LARGEST_MANIFEST_BYTES = 1 << 20, 4096
+# Of the largest batch there are a tenth as many; a receiver keeps a list of them in memory.
+MOST_PIECES = 1 << 16
 # What older senders send in one body; no longer one is read into memory.
 LARGEST_WHOLE_BYTES = 256 << 20
 _SHA256 = 64
@@ -152,7 +154,8 @@ def take_piece(
         unit: how long a ciphertext is.
 
     Raises:
-        RefusedError: no whole ciphertexts, more bytes than the batch has, or other bytes under a known number.
+        RefusedError: no whole ciphertexts, more bytes than the batch has, too many pieces, or other bytes under a known
+            number.
     """
     if not body or len(body) % unit:
         raise RefusedError(WRONG_LENGTH, f"a piece has whole ciphertexts of {unit} bytes, not {len(body)} bytes.")
@@ -162,6 +165,9 @@ def take_piece(
             words = f"piece {number} of batch {batch_id} was delivered with other bytes: it is kept as it was."
             raise RefusedError(BATCH_DIFFERS, words)
         return False
+    if number >= MOST_PIECES:
+        words = f"a batch has at most {MOST_PIECES:,} pieces, and this is number {number}: send larger ones."
+        raise RefusedError(WRONG_LENGTH, words)
     if number >= expected // unit or records.incoming_bytes(task_id, batch_id) + len(body) > expected:
         words = f"batch {batch_id} must have {expected} bytes, and with piece {number} it has more: send it as it is."
         raise RefusedError(WRONG_LENGTH, words)
@@ -180,7 +186,8 @@ def check_manifest(records: IncomingRecords, task_id: str, batch_id: str, manife
         raise RefusedError(WRONG_LENGTH, words)
     found = records.incoming_digests(task_id, batch_id)
     there = records.incoming_bytes(task_id, batch_id)
-    if [number for number, _ in found] != list(range(manifest.pieces)) or there != expected:
+    is_whole = len(found) == manifest.pieces and [number for number, _ in found] == list(range(len(found)))
+    if not is_whole or there != expected:
         words = f"{len(found)} pieces of {there} bytes are here, not {manifest.pieces} of {expected}: send them again."
         raise RefusedError(PIECES_MISSING, words)
     checks = hashlib.sha256(b"".join(bytes.fromhex(digest) for _, digest in found)).hexdigest()

@@ -190,7 +190,7 @@ def _alone(folder: Path) -> Any:
     if not folder.is_dir():
         raise ParameterError("folder", str(folder), "must be a folder of keys", "make one with `shuffledp keys FOLDER`")
     with locked(folder / "keys", timeout=_WAIT_SECONDS, parameter="folder"):
-        for file in folder.glob(".shuffledp-*.part"):
+        for file in filter(Path.is_file, folder.glob(".shuffledp-*.part")):
             _destroy(file)
         for file in folder.glob("*-*.key"):
             if is_overwritten(file):

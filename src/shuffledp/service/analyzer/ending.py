@@ -77,5 +77,7 @@ def _is_over(known: Task | Campaign, records: AnalyzerRecords) -> bool:
 def _forget(task_id: str, ended: Ended, answers: bool, records: AnalyzerRecords) -> dict[str, int]:
     kept = replace(ended, task=None) if answers else ended
     records.mark_ended(task_id, kept.text)
+    # Nothing waits to be read; a process that was killed may have left pieces of what was.
+    records.drop_unread(task_id)
     what = {"batches' totals": records.forget_totals(task_id)}
     return what | ({"answers": records.forget_answers(task_id)} if answers else {})

@@ -115,7 +115,7 @@ class PieceResult:
             if len(ids) % ID_BYTES:
                 raise ValueError("half an id")
             return cls(tally, _whole(header["malformed"]), _whole(header["messages"]), ids)
-        except (KeyError, TypeError, ValueError, zlib.error, IndexError) as broken:
+        except (KeyError, TypeError, ValueError, OverflowError, zlib.error, IndexError) as broken:
             raise DataError("result", str(broken), "must be what was found in a piece", _AGAIN) from None
 
     def check(self, plan: Plan, users: int, messages: int, *, is_first: bool) -> None:
@@ -125,7 +125,7 @@ class PieceResult:
             DataError: of other counts than the plan's, or of another number of messages.
         """
         ids = len(self.ids) // ID_BYTES
-        if self.messages != messages or not messages - self.malformed <= ids <= messages:
+        if self.messages != messages or not messages - ids <= self.malformed <= messages or ids > messages:
             problem = f"must be of the piece's {messages} messages"
             raise DataError("result", f"{self.messages} messages", problem, _AGAIN)
         if self.tally is None:
@@ -133,8 +133,13 @@ class PieceResult:
         nothing = Unpacked(np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint32), 0, 0)
         own = tally_of(plan, users, nothing, users if is_first else 0)
         kinds = [(each.counts.shape, each.counts.dtype.kind, each.reports) for each in (own, self.tally)]
-        if kinds[0] != kinds[1] or self.tally.messages > messages:
+        if kinds[0] != kinds[1]:
             raise DataError("result", f"counts of shape {kinds[1][0]}", f"must be as {kinds[0][0]}", _AGAIN)
+        # Of messages that were read some may be none of the plan's, which are malformed, too.
+        if self.tally.messages > messages - self.malformed or not self.malformed <= self.tally.malformed <= messages:
+            found = f"a tally of {self.tally.messages} messages and {self.tally.malformed} malformed ones"
+            problem = f"must be of {messages} messages, {self.malformed} of them malformed"
+            raise DataError("result", found, problem, _AGAIN)
 
     def check_without(self, without: bytes) -> None:
         """Refuse a result that counts messages which were to be left out.

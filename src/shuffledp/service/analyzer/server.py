@@ -214,12 +214,14 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
 
     def take_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
         """Keep a piece of a batch, on disk when this returns; False if it was kept before, or is not needed."""
+        self.check_goes_on(task_id)
         new = self._store.write(lambda records: self.desk.take_piece(records, task_id, batch_id, number, body))
         self._chunks.inc(new)
         return new
 
     def take_manifest(self, task_id: str, batch_id: str, manifest: Manifest) -> bool:
         """The pieces that have come are the batch; False if it was delivered before."""
+        self.check_goes_on(task_id)
         new = self._store.write(lambda records: self.desk.take_manifest(records, task_id, batch_id, manifest))
         if new:
             self.received.inc()

@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import struct
 from pathlib import Path
 
 from shuffledp.files import holder
@@ -80,8 +81,8 @@ def _of_analyzer(database: sqlite3.Connection) -> tuple[str, list[str]]:
 def free_pages(path: Path) -> tuple[int, int]:
     """How many pages of a database nobody uses, and how many of them hold anything; the file is only read.
 
-    A page of the list of free pages says where the next one of the list is and which pages are free; all others that
-    are free must be zeros, as SQLite writes them with secure_delete.
+    A page of the list of free pages says where the next one of the list is and which pages are free, and may hold
+    numbers of pages that were free; all others that are free must be zeros, as SQLite writes them with secure_delete.
     """
     count = dirty = 0
     with path.open("rb") as file:
@@ -89,6 +90,7 @@ def free_pages(path: Path) -> tuple[int, int]:
         size = int.from_bytes(header[16:18], "big")
         size = 65536 if size == 1 else size
         trunk, nothing = int.from_bytes(header[32:36], "big"), bytes(size)
+        pages = path.stat().st_size // size
         seen: set[int] = set()
         while trunk and trunk not in seen:
             seen.add(trunk)
@@ -99,5 +101,6 @@ def free_pages(path: Path) -> tuple[int, int]:
                 file.seek((int.from_bytes(page[place : place + 4], "big") - 1) * size)
                 dirty += file.read(size) != nothing
                 count += 1
+            dirty += any(number > pages for (number,) in struct.iter_unpack(">I", page[8:]))
             count += 1
     return count, dirty
