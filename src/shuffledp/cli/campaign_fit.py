@@ -53,9 +53,7 @@ def create_fit(
     categories: Categories = None,
     other: Other = None,
     feature_norm: Norm = None,
-    radius: Annotated[
-        float | None, typer.Option(help="No score is larger: 10 to 40, 2 for numbers.", metavar="R")
-    ] = None,
+    radius: Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")] = None,
     alpha: Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")] = None,
     gradient_bound: GradientBound = None,
     visits: Annotated[int, typer.Option(help="In how many rounds one person may be asked.", metavar="M")] = 1,

@@ -87,9 +87,7 @@ def fit(
     categories: Categories = None,
     other: Other = None,
     feature_norm: Norm = None,
-    radius: Annotated[
-        float | None, typer.Option(help="No score is larger: 10 to 40, 2 for numbers.", metavar="R")
-    ] = None,
+    radius: Annotated[float | None, typer.Option(help="No score is larger: 10, or 2 for numbers.", metavar="R")] = None,
     alpha: Annotated[float | None, typer.Option(help="How much long models are penalized.", metavar="A")] = None,
     gradient_bound: GradientBound = None,
     interactive: Interactive = False,

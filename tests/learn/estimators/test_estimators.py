@@ -349,19 +349,3 @@ def test_learn_has_only_what_it_says() -> None:
     assert "ShuffleRidge" in dir(shuffledp.learn)
     with pytest.raises(AttributeError, match="no attribute 'ShuffleForest'"):
         shuffledp.learn.ShuffleForest  # noqa: B018
-
-
-def test_models_of_many_people_may_have_larger_scores_and_calls_go_on_in_those_of_the_first() -> None:
-    rng = np.random.default_rng(4)
-    rows = rng.uniform(-1, 1, (3000, 2))
-    labels = (rows[:, 0] > 0).astype(int)
-
-    def model(**more) -> ShuffleLogisticRegression:
-        return ShuffleLogisticRegression(feature_bounds=(-1, 1), classes=[0, 1], random_state=1, solver="agd", **more)
-
-    few, many = (model().problem(users, 2).domain.radius for users in (19_999, 40_000))
-    assert (few, many) == (10, 40) and model(radius=3).problem(40_000, 2).domain.radius == 3
-    assert model(epsilon=0.4).problem(40_000, 2).domain.radius == 10
-    fitted = model(epsilon=10).partial_fit(rows[:2000], labels[:2000]).partial_fit(rows[2000:], labels[2000:])
-    assert fitted.radius_ == 40 and fitted.solver_.problem.domain.radius == 40
-    assert fitted.model().declared["radius"] == 40 and fitted.radius is None

@@ -40,10 +40,6 @@ def is_poor_for_few(epsilon: Any) -> bool:
     return not (isinstance(epsilon, int | float) and epsilon >= _ENOUGH_FOR_FEW)
 
 
-# The largest score of a class, where nobody declared one.
-_USUAL_RADIUS = 10.0
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleLinearModel(BaseEstimator, ABC):
     """A linear model that people teach by a few shuffled messages each.
@@ -59,8 +55,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     - `feature_norm`: longer rows are shortened; with bounds the longest row within them, unless it is given.
     - `categories`: public lists of what columns of categories may be, by name or number: each becomes a one-hot block
       that is never longer than 1. `other` is one more category of each, for values outside its list.
-    - `radius`: no model has scores beyond it on rows of that length; None takes what suits most tables of so many
-      people. `alpha`: times half the squared length of the
+    - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the squared length of the
       model without its intercept.
     - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
       less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
@@ -90,7 +85,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     solver: str = "auto"
     visits: int | None = 1
     max_rounds: int = 1000
-    radius: float | None = None
+    radius: float = 10.0
     alpha: float = 0.0
     feature_bounds: Any = None
     feature_norm: float | None = None
@@ -125,7 +120,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         if self.alpha != 0:
             check_moderate("alpha", plain(self.alpha), "0 leaves it out")
         loss = self._loss()
-        domain = prepared.models(self._reach(people), loss.outputs)
+        radius = check_moderate("radius", plain(self.radius), "say how large a score may be")
+        domain = prepared.models(radius, loss.outputs)
         limits = {"rounds": self.max_rounds, "visits": self.visits, "honest_fraction": self.honest_fraction}
         limits = {name: plain(value) for name, value in limits.items()}
         asked = people - self._clip_counts(people).users
@@ -134,16 +130,6 @@ class ShuffleLinearModel(BaseEstimator, ABC):
             return problem
         bound = check_moderate("gradient_bound", plain(self.gradient_bound), "None takes the loss's own")
         return replace(problem, lipschitz=min(bound, problem.lipschitz))
-
-    def _reach(self, users: int) -> float:
-        """The largest score of a model: as declared, or what suits most tables of so many people."""
-        if self.radius is None:
-            return self._usual_radius(users)
-        return float(check_moderate("radius", plain(self.radius), "say how large a score may be"))
-
-    def _usual_radius(self, users: int) -> float:
-        """What `radius=None` is, for so many people."""
-        return _USUAL_RADIUS
 
     @abstractmethod
     def _loss(self) -> Loss:
@@ -219,7 +205,6 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         self.bound_: float | None = solver.bound if proved else None
         self.loss_: Loss = loss
         self.preparation_: Preparation = prepared
-        self.radius_: float = self._reach(users)
         self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
         self.unprotected_: tuple[str, ...] = self._unprotected()
@@ -340,7 +325,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     def _declaration(self) -> dict[str, Any]:
         return {
             "feature_norm": plain(self.feature_norm),
-            "radius": self.radius_,
+            "radius": plain(self.radius),
             "alpha": plain(self.alpha),
             "fit_intercept": bool(self.fit_intercept),
             "gradient_bound": plain(self.gradient_bound),

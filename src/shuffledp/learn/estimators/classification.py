@@ -24,8 +24,6 @@ from sklearn.utils.multiclass import check_classification_targets  # isort: skip
 from sklearn.utils.validation import check_is_fitted  # isort: skip
 
 _MOST_NAMED = 5
-# From so many people times epsilon on, models may have larger scores.
-_MANY, _WIDE_RADIUS = 20_000, 40.0
 # More labels than these, that nobody declared, are rather numbers.
 _MOST_READ = 20
 
@@ -182,10 +180,6 @@ class ShuffleLogisticRegression(ShuffleLinearClassifier):
     >>> model.score(X, y) > 0.9, model.guarantee_.model, model.guarantee_.holds
     (True, 'shuffle', True)
     """
-
-    def _usual_radius(self, users: int) -> float:
-        # Of fewer people, longer models are mostly noise (docs/howto/train-a-private-model.md).
-        return _WIDE_RADIUS if users * self._privacy.epsilon >= _MANY else super()._usual_radius(users)
 
     def _loss(self) -> Loss:
         scores = self._scores_planned()

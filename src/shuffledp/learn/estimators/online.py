@@ -37,10 +37,6 @@ class OnlineModel(ShuffleLinearModel):
     def _start(self) -> Floats | None:
         return self.theta_ if self._has_begun else None
 
-    def _reach(self, users: int) -> float:
-        # Calls go on in the models of the first one, however many people they have.
-        return self.radius_ if self._has_begun and self.radius is None else super()._reach(users)
-
     def _check_promise(self, first: OptimizationGuarantee) -> None:
         """Refuse another promise than that of the calls before: the model has one guarantee, for everybody."""
         assert first.privacy is not None
