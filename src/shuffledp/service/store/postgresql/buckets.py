@@ -1,5 +1,6 @@
 """The two passes over a large batch in PostgreSQL: what came, read bit by bit, and runs of messages in buckets."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from shuffledp.service.store.postgresql.records import ROW_BYTES, PostgresRecords, place_of
@@ -8,12 +9,12 @@ from shuffledp.service.store.postgresql.records import ROW_BYTES, PostgresRecord
 _RUN_BITS = 20
 
 
-class PostgresBuckets(PostgresRecords):
+class PostgresBuckets(PostgresRecords, ABC):
     """Records of batches that are being permuted, on a connection that is inside a transaction."""
 
+    @abstractmethod
     def _held(self, task_id: str, batch_id: str) -> tuple[Any, ...]:
         """A batch that this process has claimed: its number first, and last how many bytes it has."""
-        raise NotImplementedError
 
     def some_parts(self, task_id: str, batch_id: str, after: int, most_bytes: int) -> list[tuple[int, bytes]]:
         query = "SELECT number, parts_shelf, parts_key FROM batches WHERE task_id = %s AND batch_id = %s"
