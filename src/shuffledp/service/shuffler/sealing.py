@@ -35,7 +35,7 @@ class BatchSealer:
         self._store, self._desk, self._sizes, self._is_stopping = store, desk, sizes, is_stopping
         self._sealed = metrics.counter("batches_sealed", "Batches permuted and kept.")
         self._peeled = metrics.counter("messages_peeled", "Messages that a layer was taken off.")
-        self._replaced = metrics.counter("messages_replaced", "Messages that gave way to random bytes.", "why")
+        self.replaced = metrics.counter("messages_replaced", "Messages that gave way to random bytes.", "why")
         self._peeling_seconds = metrics.counter("peeling_seconds", "Time spent taking layers off.")
 
     def seal_full(self) -> bool:
@@ -90,7 +90,7 @@ class BatchSealer:
         self._peeling_seconds.inc(time.perf_counter() - started)
         self._peeled.inc(len(body) // routing.ciphertext_bytes)
         for why, count in (("unopened", peeled.unopened), ("copy", peeled.copies)):
-            self._replaced.labels(why).inc(count)
+            self.replaced.labels(why).inc(count)
         if peeled.unopened or peeled.copies:
             facts = {"unopened": peeled.unopened, "copies": peeled.copies}
             log("messages replaced", level=30, task=task_id[:12], batch=batch_id, **facts)
