@@ -192,7 +192,7 @@ def drawn(node: Node) -> dict[str, tuple[Plan, dict[str, int], dict[str, int]]]:
         document = plans[name].document()
         for each in (document, law.quieter(document)):
             place = {"size": law.size or plans[name].users, "seat": law.seat}
-            asked.append({"plan": each, "value": law.value, "times": law.times, **place})
+            asked.append({"plan": each, "value": law.value, "times": law.times, "batches": [place]})
     answers = json.loads(node.answer("draw.js", json.dumps(asked)))
     return {name: (plans[name], *answers[2 * place : 2 * place + 2]) for place, name in enumerate(LAWS)}
 

@@ -57,7 +57,7 @@ for (const [what, name, change, words] of [
   ["an honest part above all", "coins", (task) => (task.plan.honest_fraction = 2), /honest_fraction must be/],
   ["a routing of more people than the plan", "coins", (task) => (task.routing.users = 10 ** 6), /routing.users/],
   ["a routing of smaller slots", "coins", (task) => (task.routing.slot_users = 1), /routing must be the plan's/],
-  ["windows", "counter", (task) => (task.routing.windows = true), /windows/],
+  ["windows", "counter", (task) => (task.routing.windows = true), /routing must be the plan's/],
   ["another budget", "counter", (task) => (task.routing.budget = 9), /routing must be the plan's/],
   ["slots without batches of their own", "counter", (task) => (task.routing.every_slot = false), /routing must be/],
   ["an odd number of coins", "counter", (task) => (task.plan.noise.coins = 3), /even number/],
@@ -118,7 +118,7 @@ for (const [what, answer] of [
   test(`an answer with ${what}`, async () => {
     const shuffler = new Shuffler("coins", answer);
     const client = await shuffler.client({ patience: 0 });
-    await refused(() => client.report(1), /does not answer as a shuffler does/);
+    await refused(() => client.report(1), /does not answer as a server of shuffledp does/);
     assert.deepEqual(shuffler.puts, []);
   });
 }
