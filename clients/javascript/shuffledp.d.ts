@@ -110,6 +110,62 @@ export interface DeviceOptions {
   patience?: number;
 }
 
+/** A place in one batch of every level, as a shuffler gives it; the client checks it against the task. */
+export interface Seat {
+  seat: string;
+  lease_seconds: number;
+  batches: SeatBatch[];
+}
+
+/** A batch of a seat: noise depends on its size. */
+export interface SeatBatch {
+  level: number;
+  batch_id: string;
+  size: number;
+  seat: number;
+  messages: number;
+}
+
+/** Why a server refused, as RFC 9457 says it. */
+export interface Problem {
+  type: `urn:shuffledp:problem:${ProblemKind}`;
+  title: string;
+  status: number;
+  detail: string;
+}
+
+/** The kinds of refusals that servers have. */
+export type ProblemKind =
+  | "bad-request"
+  | "batch-differs"
+  | "batch-unknown"
+  | "busy"
+  | "hop-wrong"
+  | "internal"
+  | "lease-lost"
+  | "media-type"
+  | "method-not-allowed"
+  | "no-room"
+  | "not-found"
+  | "pieces-missing"
+  | "report-length"
+  | "role-wrong"
+  | "seat-gone"
+  | "seats-later"
+  | "task-ended"
+  | "task-full"
+  | "task-unknown"
+  | "token-missing"
+  | "too-large"
+  | "too-many"
+  | "too-slow";
+
+/** A model as it is stored, cached and sent: its text, and its signature in base64url. */
+export interface SignedModel {
+  text: string;
+  signature: string;
+}
+
 /** What a campaign's analyzer publishes after every release; checked before a device goes by it. */
 export interface Model {
   version: 1;
@@ -159,8 +215,8 @@ export class Device {
 
 /** Whatever was refused or could not be done, in one sentence. */
 export class ShuffleDPError extends Error {
-  /** A problem's kind (seat-gone, task-full, ...), unreachable, or refused: by this client, before anything was sent. */
-  readonly kind: string;
+  /** A problem's kind, or refused: by this client, before anything was sent; unknown, of a server that says none. */
+  readonly kind: ProblemKind | "unreachable" | "refused" | "unknown";
   /** The HTTP status, where a server refused. */
   readonly status?: number;
 }

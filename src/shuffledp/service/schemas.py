@@ -79,7 +79,7 @@ SCHEMAS: dict[str, Schema] = {
     "Routing": _closed(
         {
             "version": {"enum": [1, 2]},
-            **{name: _COUNTED for name in ("users", "budget", "shufflers", "slot_users", "ciphertext_bytes")},
+            **dict.fromkeys(("users", "budget", "shufflers", "slot_users", "ciphertext_bytes"), _COUNTED),
             "every_slot": _FLAG,
             "messages": {"type": "object", "additionalProperties": _COUNTED},
         },
@@ -93,7 +93,9 @@ SCHEMAS: dict[str, Schema] = {
             "routing": _closed(
                 {"version": {"const": 1}, "rounds": _COUNTED, "layouts": _listed(_ref("Routing")), "drops": _FLAG}
             ),
-            "seatings": _listed(_closed({"plan": _ref("Plan"), "visits": _COUNTED, "group": _WHOLE, "in_all": _COUNTED})),
+            "seatings": _listed(
+                _closed({"plan": _ref("Plan"), "visits": _COUNTED, "group": _WHOLE, "in_all": _COUNTED})
+            ),
             "learner": _open({"kind": _TEXT, "fingerprint": _SHA256}),
             "rows": {"type": ["object", "null"]},
             "waiting": _closed({"seconds": _or_null(_SECONDS)}),
@@ -122,7 +124,9 @@ SCHEMAS: dict[str, Schema] = {
     "AnalyzersTask": _closed(
         {"task_id": _TEXT, "task": _ref("Task"), **_fields_of(Progress), "time": {"type": "number"}}
     ),
-    "Manifest": _closed({"version": {"const": MANIFEST_VERSION}, **_fields_of(Manifest), "digest": _SHA256, "checks": _SHA256}),
+    "Manifest": _closed(
+        {"version": {"const": MANIFEST_VERSION}, **_fields_of(Manifest), "digest": _SHA256, "checks": _SHA256}
+    ),
     "Release": _closed(_fields_of(Release)),
     "History": _closed({"task_id": _SHA256, "releases": _listed(_ref("Release"))}),
     "Estimate": _closed(
@@ -131,7 +135,7 @@ SCHEMAS: dict[str, Schema] = {
             **_fields_of(Release),
             # Nothing is known before the first release.
             "time": {"type": ["integer", "null"]},
-            **{name: _WHOLE for name in ("users", "uncounted", "released_batches", "void_batches")},
+            **dict.fromkeys(("users", "uncounted", "released_batches", "void_batches"), _WHOLE),
             "epsilon": {"type": "number"},
             "delta": {"type": "number"},
             "opening": _or_null(_closed({"batch": _COUNTED, "of": _COUNTED})),
@@ -139,7 +143,7 @@ SCHEMAS: dict[str, Schema] = {
     ),
     "OpenRound": _closed(
         {
-            **{name: _WHOLE for name in ("number", "seating", "first_slot", "end_slot")},
+            **dict.fromkeys(("number", "seating", "first_slot", "end_slot"), _WHOLE),
             "closes": {"type": ["number", "null"]},
         }
     ),
@@ -198,7 +202,7 @@ ANSWERS: dict[str, str] = {
 """What an operation answers in JSON, by its name, with the role before it where two servers answer otherwise."""
 
 BODIES: dict[str, Schema] = {
-    # A task's or a campaign's text, unchanged: its id is the SHA-256 of it, so that a server reads it as it was written.
+    # The text of a task or a campaign, unchanged: its id is its SHA-256, so that a server reads it as it was written.
     "createTask": _open({"version": _COUNTED, "routing": {"type": "object"}}),
     "takeManifest": _ref("Manifest"),
 }
