@@ -105,6 +105,10 @@ KINDS = {
         8_000,
         privacy=_WEAK,
     ),
+    "zsum": Kind("binary-sum", {"users": 150, "method": "zsum"}, 1, _less(silence=0.8), 10_000),
+    "zsum-names": Kind("histogram", {"users": 200, "method": "zsum", "categories": 3}, 1, _less(silence=0.8), 6_000),
+    "opt-in": Kind("histogram", {"users": 200, "method": "opt-in", "categories": 3}, 1, _less(probability=0.8), 6_000),
+    "fake-users": Kind("histogram", {"users": 200, "method": "fake-users", "categories": 3}, 1, _less(flip=0.8), 6_000),
     "laplace": Kind(
         "counter",
         # Of few who are counted on everybody adds much.

@@ -61,6 +61,10 @@ _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
     "buckets": ("histogram", {"users": 200, "method": "buckets", "categories": 1000}, 0),
     "hadamard": ("histogram", {"users": 200, "method": "hadamard", "categories": 5000}, 2),
     "correlated-names": ("histogram", {"users": 300, "method": "correlated", **_LETTERS, "privacy": _WEAK}, 0),
+    "zsum": ("binary-sum", {"users": 1000, "method": "zsum"}, 0),
+    "zsum-names": ("histogram", {"users": 1000, "method": "zsum", **_LETTERS}, 0),
+    "opt-in": ("histogram", {"users": 1000, "method": "opt-in", **_LETTERS}, 0),
+    "fake-users": ("histogram", {"users": 60, "method": "fake-users", **_LETTERS}, 0),
     "counter-of-vectors": ("counter", {"users": 20_000, "shufflers": 1, "method": "coins", **_VECTORS}, 0),
     "counter-laplace": ("counter", {"users": 2000, "shufflers": 3, "method": "laplace", "honest_fraction": 0.9}, 0),
     "counter-skellam": ("counter", {"users": 2000, "shufflers": 2, "method": "skellam"}, 2),
@@ -82,7 +86,7 @@ _VALUES: dict[str, list[Any]] = {
     "counter-of-names": ["x", "z"],
     "buckets": [0, 999],
     "hadamard": [1, 4097],
-    "correlated-names": ["x", "z"],
+    **{name: ["x", "z"] for name in ("correlated-names", "zsum-names", "opt-in", "fake-users")},
     **{name: [[0.0, 0.0], [1.5, 0.0], [-0.25, -1.25]] for name in _OF_VECTORS},
 }
 _BYTES = 20_000

@@ -3,11 +3,11 @@
 import { isLinearModel } from "./choosing.js";
 import { insist, ShuffleDPError } from "./errors.js";
 import { keyFrom, keysOf, readDocument, served } from "./task.js";
+import { isWhole } from "./values.js";
 
 const CONTEXT = "shuffledp model v1\n";
 const FETCH = "so nothing was sent: fetch it from the campaign's analyzer";
 
-const isWhole = (number, least) => Number.isSafeInteger(number) && number >= least;
 const isObject = (each) => typeof each === "object" && each !== null && !Array.isArray(each);
 const sameKeys = (object, ...names) => isObject(object) && Object.keys(object).sort().join() === names.sort().join();
 

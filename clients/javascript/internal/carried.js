@@ -3,7 +3,7 @@
 
 import { discreteGaussian } from "./gaussian.js";
 import { sharing } from "./running.js";
-import { field, honestUsers, isNumber, isWhole, summed } from "./values.js";
+import { field, honestUsers, isNumber, isWhole, slotOfPlace, summed } from "./values.js";
 
 const ROUNDING_VARIANCE = 4;
 const LARGEST_SUM = 2 ** 52;
@@ -93,14 +93,10 @@ export const carried = (plan, users, routing) => {
     [1],
   );
   const taps = patterns.map((_, place) => kappa.reduce((sum, each, row) => sum + each * (patterns[row][place] ?? 0), 0));
-  const slotOf = (position) => {
-    const inShort = short * (slotUsers - 1);
-    return position < inShort ? Math.floor(position / (slotUsers - 1)) : Math.floor((position + short) / slotUsers);
-  };
 
   /** What a person of a slot adds to each of its windows, the one that closes first first. */
   const prepare = (bits, value, position) => {
-    const slot = slotOf(position);
+    const slot = slotOfPlace(position, slotUsers, short);
     const weight = weightOf(knots, weights, slot);
     const weighed = steps(bits, value).map((each) => BigInt(each) * weight);
     const found = Array.from({ length: windows }, (_, place) => weighed.map((each) => BigInt(taps[place] ?? 0) * each));
@@ -122,10 +118,7 @@ export const carried = (plan, users, routing) => {
   /** How many slots after the seat's own one a window of this size closes. */
   const ageOf = (size, seat) => {
     const count = Math.ceil(size / slotUsers);
-    const fewer = count * slotUsers - size;
-    const inShort = fewer * (slotUsers - 1);
-    const place = seat < inShort ? Math.floor(seat / (slotUsers - 1)) : Math.floor((seat + fewer) / slotUsers);
-    return count - 1 - place;
+    return count - 1 - slotOfPlace(seat, slotUsers, count * slotUsers - size);
   };
   return { encode, prepare, messages, randomize: (bits, found, size, seat) => split(bits, found[ageOf(size, seat)], size) };
 };

@@ -2,6 +2,7 @@
 
 import { insist, ShuffleDPError } from "./errors.js";
 import { randomizerOf } from "./randomizers.js";
+import { isWhole, slotOfPlace } from "./values.js";
 
 export const SUITE = "X25519-HKDF-SHA256/AES-128-GCM";
 export const MESSAGE_BYTES = 29;
@@ -16,8 +17,6 @@ const AGAIN = "so nothing was sent: take the task's text from whoever made it";
 function refuse(what) {
   throw new ShuffleDPError(`task.${what}, ${AGAIN}.`);
 }
-
-const isWhole = (number, least) => Number.isSafeInteger(number) && number >= least;
 
 export const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 export const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
@@ -63,10 +62,7 @@ export class Schedule {
 
   /** The slot of a position. */
   slotOf(position) {
-    const inShort = this.short * (this.slotUsers - 1);
-    return position < inShort
-      ? Math.floor(position / (this.slotUsers - 1))
-      : Math.floor((position + this.short) / this.slotUsers);
+    return slotOfPlace(position, this.slotUsers, this.short);
   }
 
   /** Level, first slot and end of every batch over a slot, lowest level first. */

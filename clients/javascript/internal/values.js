@@ -135,3 +135,9 @@ export function unary(number, length, dealt, label) {
   const ones = Array.from({ length }, (_, place) => (place < number ? 1 : 0));
   return [...ones, ...dealt].map((payload) => ({ label, payload }));
 }
+
+/** The slot of a place, where slots have so many people and the first `short` of them one less. */
+export function slotOfPlace(place, slotUsers, short) {
+  const inShort = short * (slotUsers - 1);
+  return place < inShort ? Math.floor(place / (slotUsers - 1)) : Math.floor((place + short) / slotUsers);
+}

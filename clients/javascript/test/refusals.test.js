@@ -4,16 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { Client } from "../shuffledp.js";
-import { Shuffler, TASKS } from "../testing/worlds.js";
-
-async function refused(work, words) {
-  await assert.rejects(work, (error) => {
-    assert.equal(error.name, "ShuffleDPError", error.stack);
-    assert.match(error.message, words);
-    assert.ok(error.message.endsWith(".") && !error.message.includes("\n"), error.message);
-    return true;
-  });
-}
+import { refused, Shuffler, TASKS } from "../testing/worlds.js";
 
 /** Opening a task whose text was changed; with `matching`, under the id that the changed text has. */
 function opened(name, change, { matching = true } = {}) {

@@ -1,5 +1,6 @@
 // A shuffler in this process, as honest or hostile as a test wants, in place of fetch.
 
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { recipients } from "../internal/sealing.js";
@@ -12,6 +13,16 @@ const FOLDER = process.env.SHUFFLEDP_VECTORS ?? new URL("../../../tests/vectors"
 export const vectors = (name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), "utf8"));
 export const CAMPAIGNS = Object.fromEntries(vectors("campaigns").campaigns.map((each) => [each.name, each]));
 export const TASKS = Object.fromEntries(vectors("tasks").tasks.map((task) => [task.name, task]));
+
+/** Work must be refused by the client in one sentence that has these words. */
+export async function refused(work, words) {
+  await assert.rejects(work, (error) => {
+    assert.equal(error.name, "ShuffleDPError", error.stack);
+    assert.match(error.message, words);
+    assert.ok(error.message.endsWith(".") && !error.message.includes("\n"), error.message);
+    return true;
+  });
+}
 
 const json = (status, document, headers) => new Response(JSON.stringify(document), { status, headers });
 export const problem = (status, kind, headers) =>
