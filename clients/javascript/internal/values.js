@@ -87,7 +87,8 @@ export function inBall(value, dimension, radius) {
   const row = Array.isArray(value) || ArrayBuffer.isView(value) ? Array.from(value) : [];
   const fits = row.length === dimension && row.every((each) => typeof each === "number" && Number.isFinite(each));
   insist(fits, `value must be ${dimension} finite numbers: pass a row of them.`);
-  insist(Math.hypot(...row) <= radius * (1 + 1e-9), `value must be no longer than ${radius}: shorten it first.`);
+  const length = Math.sqrt(row.reduce((sum, each) => sum + each * each, 0));
+  insist(length <= radius * (1 + 1e-9), `value must be no longer than ${radius}: shorten it first.`);
   return row;
 }
 

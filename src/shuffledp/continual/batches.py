@@ -32,7 +32,7 @@ def moduli_of(sizes: Iterable[int], honest_fraction: float, noise: BatchNoise, d
 
     >>> from shuffledp.protocols.sums.noise import SkellamNoise
     >>> moduli_of([45, 90, 405], 1.0, SkellamNoise(34.0), BITS)
-    [[45, 47], [90, 48], [405, 49]]
+    [[45, 48], [405, 49]]
     """
     found: list[list[int]] = []
     for size in sorted(sizes):
