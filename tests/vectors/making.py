@@ -31,6 +31,8 @@ KEYS = {name: PrivateKey(given_bytes(f"key of {name}", 32)) for name in ("analyz
 
 _PRIVACY = Privacy(1, 1e-6)
 _LETTERS = {"categories": ["x", "y", "z"]}
+_DAYS = {"kind": "dates", "first": "2026-01-30", "last": "2026-03-01"}
+_WORDS = {"kind": "hashed", "cells": 40, "salt": "größe"}
 _WEAK = Privacy(4, 1e-2)
 _VECTORS = {"values": "vectors", "dimension": 2, "radius": 1.5, "privacy": _WEAK}
 _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
@@ -42,6 +44,8 @@ _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
     "bits": ("bounded-sum", {"users": 1000, "method": "bits", "low": -2.5, "high": 4.0}, 0),
     "decoys": ("histogram", {"users": 500, "method": "decoys", "categories": ["red", "green", "blue"]}, 0),
     "decoys-of-numbers": ("histogram", {"users": 3000, "method": "decoys", "categories": range(-3, 400)}, 3),
+    "decoys-of-days": ("histogram", {"users": 3000, "method": "decoys", "categories": _DAYS}, 0),
+    "decoys-of-words": ("histogram", {"users": 3000, "method": "decoys", "categories": _WORDS}, 0),
     "counter": ("counter", {"users": 2000, "shufflers": 2, "method": "coins"}, 0),
     "counter-of-most": ("counter", {"users": 300, "shufflers": 3, "method": "coins", "honest_fraction": 2 / 3}, 0),
     "counter-completed": ("counter", {"users": 501, "shufflers": 3, "method": "coins", "estimator": "completed"}, 0),
@@ -82,6 +86,8 @@ _VALUES: dict[str, list[Any]] = {
     "bits": [-2.5, 0.3, 4.0],
     "decoys": ["red", "blue"],
     "decoys-of-numbers": [-3, 399],
+    "decoys-of-days": ["2026-01-30", "2026-02-28", "2026-03-01"],
+    "decoys-of-words": ["", "Köln", "\U0001f600 x"],
     "counter-of-reals": [0.0, 0.123, 1.0],
     "counter-of-names": ["x", "z"],
     "buckets": [0, 999],

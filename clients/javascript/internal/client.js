@@ -35,7 +35,7 @@ export class Client {
   /** Report one person's value. With a name, a second report of that name in this outbox is not made. */
   report(value, { name } = {}) {
     return this.#queue.run(async () => {
-      const encoded = this.#task.randomizer.encode(value);
+      const encoded = await this.#task.randomizer.encode(value);
       if (name !== undefined && (await this.#outbox.knows(this.#task.id, name))) {
         const { reports } = await this.#reporting.flush();
         return { reports, new: 0, known: true };

@@ -213,7 +213,7 @@ export class Device {
     if (place === null) return outcome("not asked");
     if (place.closes !== null && this.#clock() >= place.closes) return outcome("late");
     const task = { ...this.#campaign.round(place.number, place.seating), slots: [place.first_slot, place.end_slot] };
-    const encoded = task.randomizer.encode(value);
+    const encoded = await task.randomizer.encode(value);
     const visits = await this.#memory.visits();
     if (!this.#mayVisit(place.seating, visits)) return outcome("took part");
     // Whoever would be seated where it took part already takes no seat: somebody else needs it.

@@ -57,27 +57,65 @@ export function steps(bits, value, grid, low, high) {
   return roundRandomly(bits, [Math.min(Math.max(scaled, 0), grid)])[0];
 }
 
-/** People's categories as numbers from 0. */
-export function categories(document) {
-  const known = document?.kind;
-  if (known === "integers" && isWhole(document.high - document.low, 1)) {
-    const { low, high } = document;
+const DAY = 86_400_000;
+
+/** The number of a day in ISO form, or NaN. */
+function dayOf(text) {
+  const time = /^\d{4}-\d\d-\d\d$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : NaN;
+  // February has no 30th, whatever a parser makes of it.
+  return Number.isFinite(time) && new Date(time).toISOString().startsWith(text) ? time / DAY : NaN;
+}
+
+/** People's categories as numbers from 0, by how a plan lists them. */
+const LISTED = {
+  integers: ({ low, high }) => {
+    field(isWhole(high - low, 1), "categories", "two whole numbers or more");
     const encode = (value) => {
       const fits = Number.isInteger(value) && value >= low && value <= high;
       insist(fits, `value must be a whole number from ${low} to ${high}, got ${String(value)}.`);
       return value - low;
     };
     return { size: high - low + 1, encode };
-  }
-  field(known === "names" && Array.isArray(document.names), "categories", "names or whole numbers for this client");
-  const places = new Map(document.names.map((name, place) => [name, place]));
-  field(places.size === document.names.length && places.size >= 2, "categories", "two different names or more");
-  const encode = (value) => {
-    const place = places.get(String(value)) ?? places.get(document.other);
-    insist(place !== undefined, `value must be one of ${document.names.length} categories, got ${String(value)}.`);
-    return place;
-  };
-  return { size: places.size, encode };
+  },
+  dates: ({ first, last }) => {
+    const [from, to] = [dayOf(first), dayOf(last)];
+    field(isWhole(to - from, 1), "categories", "two days or more");
+    const encode = (value) => {
+      const day = dayOf(String(value));
+      insist(day >= from && day <= to, `value must be a day from ${first} to ${last}, got ${String(value)}.`);
+      return day - from;
+    };
+    return { size: to - from + 1, encode };
+  },
+  hashed: ({ cells, salt }) => {
+    field(isWhole(cells, 2, 2 ** 31) && typeof salt === "string", "categories", "two cells or more, and a salt");
+    const prefix = `${[...salt].length}:${salt}`;
+    const encode = async (value) => {
+      insist(typeof value === "string", "value must be a text.");
+      const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(prefix + value));
+      const view = new DataView(digest);
+      const number = (view.getBigUint64(0) << 64n) | view.getBigUint64(8);
+      return Number((number * BigInt(cells)) >> 128n);
+    };
+    return { size: cells, encode };
+  },
+  names: ({ names, other }) => {
+    const places = new Map(Array.isArray(names) ? names.map((name, place) => [name, place]) : []);
+    field(places.size === names?.length && places.size >= 2, "categories", "two different names or more");
+    const encode = (value) => {
+      const place = places.get(String(value)) ?? places.get(other);
+      insist(place !== undefined, `value must be one of ${names.length} categories, got ${String(value)}.`);
+      return place;
+    };
+    return { size: places.size, encode };
+  },
+};
+
+/** People's categories: how many there are, and the number of a value; a promise of it where values are hashed. */
+export function categories(document) {
+  const known = Object.keys(LISTED).join(", ");
+  field(Object.hasOwn(LISTED, document?.kind), "categories.kind", `one of ${known} for this client`);
+  return LISTED[document.kind](document);
 }
 
 export const isNumber = (number, above, most) => typeof number === "number" && number > above && number <= most;

@@ -59,7 +59,7 @@ test("what is chosen, made into a vector and sent is the same from the same byte
       value.forEach((each, place) => assert.ok(Math.abs(each - road.vector[place]) < 1e-15));
     }
     const { randomizer, schedule } = task;
-    const prepared = randomizer.prepare(source, randomizer.encode(value), road.position);
+    const prepared = randomizer.prepare(source, await randomizer.encode(value), road.position);
     const batches = schedule.batchesOf(road.position).map(({ size, seat, messages }) => {
       assert.equal(messages, randomizer.messages(size));
       return packed(source, randomizer.randomize(source, prepared, size, seat), messages).map(toHex);

@@ -119,6 +119,8 @@ for (const [name, values] of [
   ["bits", [-2.6, 4.01, NaN, Infinity, "1"]],
   ["decoys", ["violet", 0, undefined]],
   ["decoys-of-numbers", [-4, 400, 1.5, "1"]],
+  ["decoys-of-days", ["2026-01-29", "2026-02-30", "2026-1-31", "today", 20, undefined]],
+  ["decoys-of-words", [1, undefined, null]],
   ["counter-of-vectors", [[1.6, 0], [1, 0, 0], [NaN, 0], 1, "1", null, [1e200, 1e200]]],
   ["carried", [2, "0", undefined]],
 ]) {

@@ -98,7 +98,7 @@ test("a person's messages are the same from the same bytes, fillers and order in
     const task = await readTask(named[name].text, named[name].id);
     const source = new bits.BytesForTestsOnly(fromHex(bytes));
     const { randomizer, schedule } = task;
-    const prepared = randomizer.prepare(source, randomizer.encode(value), position);
+    const prepared = randomizer.prepare(source, await randomizer.encode(value), position);
     const found = schedule.batchesOf(position).map(({ size, seat, messages }) => {
       assert.equal(messages, randomizer.messages(size));
       return packed(source, randomizer.randomize(source, prepared, size, seat), messages).map(toHex);

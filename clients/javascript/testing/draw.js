@@ -24,9 +24,10 @@ function added(messages, length, bin) {
   return totals.map((total) => Math.floor(Number(BigInt.asIntN(length, total)) / bin)).join(" ");
 }
 
-const answers = JSON.parse(await text(process.stdin)).map(({ plan, routing, value, batches, position, times, mod, bin }) => {
+const answers = [];
+for (const { plan, routing, value, batches, position, times, mod, bin } of JSON.parse(await text(process.stdin))) {
   const { encode, prepare, randomize } = randomizerOf(plan, routing);
-  const encoded = encode(value);
+  const encoded = await encode(value);
   const modulusBits = (size) => plan.modulus_bits.findLast(([from]) => from <= size)[1];
   const counts = {};
   for (let time = 0; time < times; time++) {
@@ -39,6 +40,6 @@ const answers = JSON.parse(await text(process.stdin)).map(({ plan, routing, valu
       .join(" | ");
     counts[outcome] = (counts[outcome] ?? 0) + 1;
   }
-  return counts;
-});
+  answers.push(counts);
+}
 console.log(JSON.stringify(answers));
