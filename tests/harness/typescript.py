@@ -21,12 +21,12 @@ Schema = dict[str, Any]
 
 def compiler() -> Path:
     """The compiler's script; a test is skipped where it cannot be had, but not where CI=true."""
+    for name in ("node", "npm"):
+        if shutil.which(name) is None:
+            missing(f"no {name} for TypeScript's compiler")
     folder = _BUILD / _COMPILER.replace("@", "-")
     script = folder / "node_modules" / "typescript" / "bin" / "tsc"
     if not script.exists():
-        for name in ("node", "npm"):
-            if shutil.which(name) is None:
-                missing(f"no {name}")
         _BUILD.mkdir(exist_ok=True)
         with tempfile.TemporaryDirectory(dir=_BUILD) as made:
             words = ["npm", "install", "--prefix", made, "--no-audit", "--no-fund", "--ignore-scripts", _COMPILER]
