@@ -186,7 +186,7 @@ class Asked:
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
         """
-        from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.cli.domains import columns_read, read_values, refuse_data
         from shuffledp.cli.people import Rows, Unlike, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
         from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
@@ -209,8 +209,11 @@ class Asked:
             axes = known.get("domain", ())
             reads = getattr(axes[0], "reads", self.family.reads) if axes else self.family.reads
             in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
+        asked: list[str | None] = [None]
         if self.reading is not None:
-            check_public(self.reading.missing, named, words=reads == "words")
+            asked = columns_read(file, column, columns, in_rows=in_rows, reading=self.reading)
+            for name in asked:
+                check_public(self.reading.missing.of_column(name), named, words=reads == "words")
         values = read_values(
             file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
         )
@@ -232,7 +235,7 @@ class Asked:
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
         if self.reading is not None and named is None:
-            check_public_number(self.reading.missing, plan.domain)
+            check_public_number(self.reading.missing, plan.domain, asked)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)

@@ -161,7 +161,8 @@ DOMAIN: dict[str, Any] = {
 
 READING: dict[str, Any] = {
     "missing": _option(
-        "What people without a value report: default=VALUE, other (a category for it), or refuse.", "POLICY"
+        "What people without a value report: default=VALUE, A=VALUE,B=VALUE by column, other (a category), or refuse.",
+        "POLICY",
     ),
     "delimiter": _option("CSV: what is between cells; told by the header if left out.", "CHAR"),
     "decimal": _option("CSV: what stands before decimals, a comma or a point; a point if left out.", "CHAR"),
@@ -176,7 +177,7 @@ def reading_of(words: dict[str, Any]) -> "Reading":
     from shuffledp.tables.missing import Missing
     from shuffledp.tables.reading import Reading
 
-    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")), is_option=True)
+    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")), is_option=True, several=True)
     said = {name: words.pop(name) for name in READING if name != "missing"}
     return Reading(**said, missing=missing)
 
