@@ -75,7 +75,7 @@ def test_what_is_missing_is_asked_for(asked: Any, visits: Path, words: list[str]
 
 
 def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> None:
-    words = ("--protocol", "moments", "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
+    words = ("--protocol", "distinct-elements", "--domain", "Rome,Oslo", "--column", "city", *PEOPLE, *TARGET)
     assert asked("simulate", visits, *words, code=2)["error"]["parameter"] == "at_most"
 
 
@@ -86,6 +86,21 @@ def test_a_mean_of_rows(asked: Any, run: Any, visits: Path) -> None:
     assert abs(found["estimate"] - found["truth"]) <= 3 * found["bound"]
     said = " ".join(run(*words)[1].split())
     assert "the first 2 rows of everybody" in said and "left out" not in said and "200 rows in all" in said
+
+
+def test_a_variance_of_rows(asked: Any, run: Any, visits: Path, tmp_path: Path) -> None:
+    """Half of the people have a row of 0.5, the others count with 0.5 and 1.5."""
+    words = ("variance", visits, "--low", 0, "--high", 2, "--clip", "--column", "spent", *PEOPLE, *TARGET)
+    found = asked(*words, "--with-truth", "-o", tmp_path / "answer.json")
+    assert found["protocol"] == "repeated-moments" and found["users"] == 200 and found["rows_left_out"] == 300
+    assert found["truth"] == pytest.approx(2 / 9) and found["mean"]["truth"] == pytest.approx(5 / 6)
+    assert abs(found["estimate"] - found["truth"]) <= 3 * found["bound"] and 0 <= found["lower"] <= found["upper"] <= 1
+    said = " ".join(run(*words)[1].split())
+    assert "the first 2 rows of everybody" in said and "left out" not in said and "standard deviation" in said
+    plan = tmp_path / "plan.json"
+    made = asked("plan", "moments", "--users", 200, *TARGET, "--low", 0, "--high", 5, "--at-most", 2, "-o", plan)
+    kept = asked("variance", visits, "--plan", plan, "--column", "spent", "--user", "who")
+    assert made["protocol"] == "repeated-moments" and kept["fingerprint"] == made["fingerprint"]
 
 
 def test_the_same_rows_count_in_every_run_and_the_screen_says_which(asked: Any, run: Any, visits: Path) -> None:
@@ -158,9 +173,9 @@ def test_a_plan_s_file_of_rows_by_group(asked: Any, trial: Path, tmp_path: Path)
         assert refused["parameter"] == missing
 
 
-@pytest.mark.parametrize("command", ["variance", "quantile"])
+@pytest.mark.parametrize("command", ["quantile"])
 def test_nobody_is_advised_to_make_a_person_of_every_row(run: Any, trial: Path, command: str) -> None:
-    more = {"variance": ["--low", 0, "--high", 5], "quantile": ["--domain", "0:5"]}[command]
+    more = {"quantile": ["--domain", "0:5"]}[command]
     for whose in (["--user", "who"], PEOPLE):
         code, _, said = run(command, trial, "--column", "spent", *more, *whose, *TARGET)
         assert code == 2 and "leave" not in " ".join(said.split())

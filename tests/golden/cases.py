@@ -337,6 +337,7 @@ PEOPLE = [
     *_method("grouped-rows-mean", "shares", {**_GROUPS, **_ROWS, **_WIDE}, _SOME),
     *_method("grouped-rows-moments", "shares", {**_GROUPS, **_ROWS, **_WIDE}, _SOME),
     *_method("repeated-mean", "shares", {**_ROWS, **_WIDE}, _SOME),
+    *_method("repeated-moments", "shares", {**_ROWS, **_WIDE}, _SOME),
     *_auto("grouped-count", {"groups": ["a"]}, _SOME[:1], "one"),
     *(
         _counter(f"{noise}/users=500", _counted(500, 2, noise=noise, domain={"kind": "counts", "at_most": 3}), "run")

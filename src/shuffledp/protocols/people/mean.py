@@ -30,7 +30,7 @@ from shuffledp.protocols.sums.noise import shift_pair
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import LARGEST
 
-_RANGE = (
+ROW_RANGE = (
     DomainParameter(
         "low", way_out="add --low, the lowest value of a row", meaning="the lowest value that a row may have."
     ),
@@ -147,7 +147,7 @@ class RowMeanShares(CoordinateShares):
 
 RowMeanFamily: Family[Any] = Family.of(
     "row-mean", "How far rows lie above the middle of their range, and how many they are.", RowMeanShares,
-    domain=(*_RANGE, AT_MOST),
+    domain=(*ROW_RANGE, AT_MOST),
 )  # fmt: skip
 
 
@@ -258,6 +258,6 @@ class RepeatedMean(DerivedPlan):
 RepeatedMeanFamily = DerivedFamily.by(
     RepeatedMean,
     "The mean over all rows, where a person has several and at most --at-most of them count.",
-    *_RANGE,
+    *ROW_RANGE,
     AT_MOST,
 )
