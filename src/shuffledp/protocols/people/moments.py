@@ -14,7 +14,8 @@ from shuffledp.protocols.domains.row_parts import EVERY_ROW, RowNumbers
 from shuffledp.protocols.family import AT_MOST
 from shuffledp.protocols.grouped.estimates import means_in_range, places_of
 from shuffledp.protocols.grouped.moments import RowMomentsFamily
-from shuffledp.protocols.people.mean import ROW_RANGE, RepeatedMean
+from shuffledp.protocols.people.mean import RepeatedMean
+from shuffledp.protocols.people.numbers import ROW_RANGE
 from shuffledp.protocols.statistics.moments import check_width, farther, like
 
 Floats = NDArray[np.float64]
@@ -88,6 +89,7 @@ class RepeatedMoments(RepeatedMean):
     protocol: ClassVar[str] = "repeated-moments"
     file_command: ClassVar[str] = "variance"
     title: ClassVar[str] = "A private mean and variance of rows"
+    asks: ClassVar[str] = "find mean and variance of"
     summed = RowMomentsFamily
 
     @classmethod
@@ -145,11 +147,6 @@ class RepeatedMoments(RepeatedMean):
         rows, width = float(parts.sum()), self.high - self.low
         place = float(parts @ places_of(3)) / rows if rows > 0 else 0.5
         return np.array([self.low + width * place, width**2 * max(0.0, variance_of(parts)) if rows > 0 else 0.0])
-
-    @property
-    def question(self) -> str:
-        each = f"each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
-        return f"find mean and variance of the rows of {self.users:,} users, {each}"
 
 
 RepeatedMomentsFamily = DerivedFamily.by(
