@@ -58,7 +58,7 @@ def test_a_page_counts_clicks_and_loses_none(site: Site, tmp_path: Path) -> None
         settings = {"taskId": task.id, "campaignId": campaign.id, "token": tokens.secrets["enrol"], **urls}
         (page / "settings.json").write_text(json.dumps(settings))
         found = site.visited("page.html", tmp_path / "profile")
-        with running.client("shuffler", "read") as reader:
+        with running.client("shuffler", "admin") as reader:
             counts = reader.get(f"/v1/tasks/{task.id}").json()["counts"]
         with Client(task, urls["shuffler"], tokens.secrets["enrol"]) as client:
             assert client.report_many([0, 1, 0, 1]).new == 4

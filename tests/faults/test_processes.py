@@ -64,8 +64,9 @@ def send(client: httpx.Client, task: Task, sent: list[SentReport]) -> list[int]:
     return [result["status"] for result in answer.raise_for_status().json()["results"]]
 
 
-def counts(client: httpx.Client, task: Task) -> dict[str, Any]:
-    found: dict[str, Any] = client.get(f"/v1/tasks/{task.id}").raise_for_status().json()["counts"]
+def counts(running: Servers, task: Task) -> dict[str, Any]:
+    with running.client("shuffler", "admin", timeout=20.0) as operator:
+        found: dict[str, Any] = operator.get(f"/v1/tasks/{task.id}").raise_for_status().json()["counts"]
     return found
 
 
@@ -84,7 +85,7 @@ def test_a_second_server_on_the_store_is_told_which_process_holds_it(running: Se
 def test_a_connection_that_breaks_off_leaves_nothing(running: Servers, task: Task, client: httpx.Client) -> None:
     sent = reports(client, task, 5)
     upload = pack_upload(sent)
-    before = counts(client, task)
+    before = counts(running, task)
     head = (
         f"POST /v1/tasks/{task.id}/reports HTTP/1.1\r\nHost: here\r\nContent-Length: {len(upload)}\r\n"
         f"Content-Type: application/octet-stream\r\nAuthorization: Bearer {running.tokens.secrets['enrol']}\r\n\r\n"
@@ -94,18 +95,18 @@ def test_a_connection_that_breaks_off_leaves_nothing(running: Servers, task: Tas
         with socket.create_connection(("127.0.0.1", running.orders["shuffler"]["port"])) as connection:
             connection.sendall((head + upload)[:length])
     # A whole one whose sender does not wait for the answer counts.
-    assert counts(client, task) == before
+    assert counts(running, task) == before
     assert send(client, task, sent) == [201] * 5
     with socket.create_connection(("127.0.0.1", running.orders["shuffler"]["port"])) as connection:
         connection.sendall(head + upload)
     assert send(client, task, sent) == [200] * 5
-    assert counts(client, task)["reports"] == before["reports"] + 5
+    assert counts(running, task)["reports"] == before["reports"] + 5
 
 
 @pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="limits of other processes can be set on Linux only")
 def test_a_store_that_cannot_grow_refuses_and_recovers(running: Servers, task: Task, client: httpx.Client) -> None:
     sent = reports(client, task, 20)
-    before = counts(client, task)
+    before = counts(running, task)
     pid, unlimited = running.pids["shuffler"], (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     log = Path(f"{running.store('shuffler')}-wal")
     now = log.stat().st_size if log.exists() else 0
@@ -113,7 +114,7 @@ def test_a_store_that_cannot_grow_refuses_and_recovers(running: Servers, task: T
     try:
         refused = send(client, task, sent)
         assert set(refused) == {503}
-        assert counts(client, task) == before
+        assert counts(running, task) == before
     finally:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, unlimited)
     assert send(client, task, sent) == [201] * 20
@@ -135,10 +136,10 @@ def test_reports_wait_while_the_analyzer_is_away(running: Servers, task: Task, c
     wait_for(lambda: send(client, task, sent[40:41]) != [429], "batches wait although the analyzer is back")
     assert send(client, task, sent[40:41]) == [200]
     assert send(client, task, sent) == [200] * 41 + [201] * 19
-    wait_for(lambda: counts(client, task)["batches_sent"] > 10, "nothing is sent")
+    wait_for(lambda: counts(running, task)["batches_sent"] > 10, "nothing is sent")
     with running.client("analyzer", "read") as reader:
         wait_for(
-            lambda: reader.get(f"/v1/tasks/{task.id}").json()["batches_read"] == counts(client, task)["batches_sent"],
+            lambda: reader.get(f"/v1/tasks/{task.id}").json()["batches_read"] == counts(running, task)["batches_sent"],
             "batches are not read",
         )
         assert reader.get(f"/v1/tasks/{task.id}").json()["dropped"] == 0

@@ -53,7 +53,7 @@ class Crowd:
             while time.monotonic() < self.deadline:
                 taken = self._insist(clients, f"/v1/tasks/{self.task.id}/seats?count={choice.randint(1, 30)}", None)
                 if taken.status_code == 409:
-                    if until.is_set() and self._is_full(clients):
+                    if until.is_set() and self._is_full():
                         return
                     # Leases run out, and their seats come back.
                     time.sleep(0.1)
@@ -70,8 +70,9 @@ class Crowd:
                 self._upload(clients, upload, tries=1 if gives_up else 10**6)
         raise AssertionError("the task does not fill")
 
-    def _is_full(self, clients: list[httpx.Client]) -> bool:
-        counts = random.choice(clients).get(f"/v1/tasks/{self.task.id}").raise_for_status().json()["counts"]
+    def _is_full(self) -> bool:
+        with self.running.client(random.choice(self.at), "admin", timeout=10.0) as operator:
+            counts = operator.get(f"/v1/tasks/{self.task.id}").raise_for_status().json()["counts"]
         return bool(counts["reports"] == self.task.routing.users)
 
     def _upload(self, clients: list[httpx.Client], upload: list[SentReport], tries: int) -> None:

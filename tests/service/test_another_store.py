@@ -34,6 +34,7 @@ from shuffledp.service.store.contract import (
     Counts,
     Inspected,
     Lease,
+    OpenBatch,
     Progress,
     Release,
 )
@@ -214,6 +215,13 @@ class Mixing:
 
     def waiting_bytes(self) -> int:
         return sum(len(self.done[key]) for key in self.waiting())
+
+    def open_batches(self, task_id: str) -> list[OpenBatch]:
+        return [
+            OpenBatch(name, sum(part.reports for part in parts), parts[0].size)
+            for (owner, name), parts in self.open.items()
+            if owner == task_id and parts
+        ]
 
     def counts(self, task_id: str) -> Counts:
         waiting = sum(owner == task_id for owner, _ in self.waiting())

@@ -49,6 +49,7 @@ ADMIN = frozenset({"admin"})
 QUESTIONS = [
     Question("shuffler", "POST", "/v1/tasks", ADMIN, JSON),
     Question("shuffler", "GET", "/v1/tasks/{task}", ADMIN | {"enrol", "read"}),
+    Question("shuffler", "GET", "/v1/tasks/{task}/fill", ADMIN | {"read"}),
     Question("shuffler", "POST", "/v1/tasks/{task}/seats", ADMIN | {"enrol"}),
     Question("shuffler", "PUT", "/v1/tasks/{task}/reports/{report}", ADMIN | {"enrol"}, BINARY),
     Question("shuffler", "POST", "/v1/tasks/{task}/reports", ADMIN | {"enrol"}, BINARY),

@@ -52,7 +52,7 @@ def demo(
     import numpy as np
 
     from shuffledp.service.keys import load_tokens
-    from shuffledp.service.tokens import READ
+    from shuffledp.service.tokens import ADMIN, READ
     from shuffledp.simulation.environments.synthetic import synthetic_values
 
     check_hops_asked(hops)
@@ -64,9 +64,10 @@ def demo(
     values = np.asarray(synthetic_values(task.plan), dtype=np.int64)
     truth = np.concatenate(([0], np.cumsum(values)))
     token, path = load_tokens(run / "keys").secrets[READ], f"/v1/tasks/{task.id}"
-    first_token, layered = load_tokens(front).secrets[READ], hops or 0
+    # Only admin is told the exact counts of the shuffler.
+    mixing_token, layered = load_tokens(front).secrets[ADMIN], hops or 0
     options_of_all = ("--task", str(run / "task.json"))
-    with served(run, token, *options_of_all, shown=not as_json, hops=layered, first_token=first_token) as both:
+    with served(run, token, *options_of_all, shown=not as_json, hops=layered, mixing_token=mixing_token) as both:
         mixing, adding = both.mixing, both.adding
         if keep or opens:
             say_where(f"{both.analyzer}/tasks/{task.id}", opens=opens)

@@ -37,7 +37,7 @@ def demo_recommend(
 ) -> None:
     """Articles recommended by a model that learns live from private clicks, beside what others would reach."""
     from shuffledp.service.keys import load_tokens
-    from shuffledp.service.tokens import READ
+    from shuffledp.service.tokens import ADMIN, READ
     from shuffledp.service.wire import CIPHERTEXT_BYTES
     from shuffledp.simulation.environments.two_topics import Readers, TwoTopics
 
@@ -46,8 +46,8 @@ def demo_recommend(
     policy: Any = policies["live"]
     run = new_folder(folder)
     campaign = prepared(run, policy)
-    token, file = load_tokens(run / "keys").secrets[READ], str(run / "campaign.json")
-    with served(run, token, "--campaign", file, shown=not as_json) as both:
+    secrets, file = load_tokens(run / "keys").secrets, str(run / "campaign.json")
+    with served(run, secrets[READ], "--campaign", file, shown=not as_json, mixing_token=secrets[ADMIN]) as both:
         doors, slot = doors_of(run, both, campaign), policy.slot_users
         guests = [Readers(world, people) for people in shared_out(users, PROCESSES)]
         with users_reporting(users, shown=not as_json) as progress:

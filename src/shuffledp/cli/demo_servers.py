@@ -77,22 +77,22 @@ class DemoServers:
 
 @contextmanager
 def served(
-    run: Path, token: str, *more: str, shown: bool, hops: int = 0, first_token: str | None = None
+    run: Path, token: str, *more: str, shown: bool, hops: int = 0, mixing_token: str | None = None
 ) -> Iterator[DemoServers]:
     """All servers, ready for requests, ended with the block.
 
     Args:
         run: the folder of this run, with its keys, and those of hops in `hop-1` and so on.
-        token: what may ask them.
+        token: what may read the analyzer's estimates.
         *more: options of all, as they are typed.
         shown: whether it is said that they start.
         hops: how many shufflers a cascade has; 0 for one alone.
-        first_token: what may ask the first hop of a cascade.
+        mixing_token: what may ask the shuffler, or the first hop of a cascade; its exact counts are for admin only.
     """
     *mixers, analyzer = (f"http://127.0.0.1:{port}" for port in _free_ports(max(1, hops) + 1))
     with (
         _processes(run, [*mixers, analyzer], hops, more) as servers,
-        calls_to(mixers[0], "shuffler", first_token or token) as mixing,
+        calls_to(mixers[0], "shuffler", mixing_token or token) as mixing,
         calls_to(analyzer, "analyzer", token) as adding,
     ):
         with working("starting the servers", shown=shown):
@@ -109,7 +109,9 @@ def hop_folder(run: Path, number: int) -> Path:
 
 def _typed(run: Path, urls: list[str], hops: int) -> Iterator[tuple[str, str, tuple[str, ...]]]:
     """Of each server its role, its address, and what is typed for it; the analyzer, which is last, first."""
-    yield "analyzer", urls[-1], ("analyzer", "--keys", str(run / "keys"))
+    front = hop_folder(run, 1) if hops else run / "keys"
+    asked = ("--fill-from", urls[0], "--fill-token", str(front / "read.token"))
+    yield "analyzer", urls[-1], ("analyzer", "--keys", str(run / "keys"), *asked)
     if not hops:
         yield "shuffler", urls[0], ("shuffler", "--keys", str(run / "keys"), "--analyzer", urls[-1])
     for number in range(hops, 0, -1):

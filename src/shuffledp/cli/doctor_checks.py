@@ -27,7 +27,7 @@ from shuffledp.service.crypto import PrivateKey, PublicKey
 from shuffledp.service.store import inspect_store
 from shuffledp.service.store.passwords import without_password
 from shuffledp.service.task import Task
-from shuffledp.service.tokens import ENROL, HOP, READ, ROLES, Tokens
+from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ, ROLES, Tokens
 from shuffledp.service.wire import VERSION
 
 # Clocks further apart than this end leases early or late.
@@ -222,7 +222,8 @@ class Checks(list[Check]):
             if wrong in secrets:
                 self._refuses(calls(secrets[wrong]), role, path, wrong, 403)
             if right in secrets:
-                self._serves(calls(secrets[right]), role, right, path, task)
+                counting = calls(secrets[ADMIN]) if role == "shuffler" and ADMIN in secrets else None
+                self._serves(calls(secrets[right]), role, right, path, task, counting)
 
     def _refuses(self, calls: Calls, role: str, path: str, who: str, expected: int) -> None:
         """Those without the role must not get in."""
@@ -237,11 +238,15 @@ class Checks(list[Check]):
             to_do = "it does not know this token: it runs with another tokens.json"
         self.verdict(f"{role} refuses {who}", status in (401, 403) and not unknown, str(status), to_do)
 
-    def _serves(self, calls: Calls, role: str, token: str, path: str, task: Task) -> None:
-        """The task as the server has it, and its clock."""
+    def _serves(
+        self, calls: Calls, role: str, token: str, path: str, task: Task, counting: Calls | None = None
+    ) -> None:
+        """The task as the server has it, and its clock; how far a shuffler is, where somebody may count."""
         asked = time.time()
         try:
             document = calls.json(path)
+            answered = time.time()
+            counts = {} if counting is None else counting.json(path).get("counts") or {}
         except ShuffleDPError as wrong:
             to_do = {
                 401: "the server has other tokens: give it this folder's tokens.json",
@@ -249,13 +254,11 @@ class Checks(list[Check]):
             }.get(getattr(wrong, "status", 0), "see the server's log")
             self.append(Check(f"{role} serves the task", "fail", str(wrong), to_do))
             return
-        answered = time.time()
         if role == "shuffler":
             routing = document.get("routing") or {}
             hop = routing.get("hop", 1)
             same = hop in range(1, task.routing.hops + 1) and routing == task.routing.at_hop(hop).document()
             token = f"{token}, hop {hop} of {len(task.hops)}" if task.hops else token
-            counts = document.get("counts") or {}
             done = f"reports: {counts.get('reports', '?')}, batches to be sent: {counts.get('batches_waiting', '?')}"
         else:
             same = document.get("task") == task.document

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from shuffledp.cli.servers import fill_watch, token_for
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -83,8 +84,9 @@ def serve_shuffler(
 
     def make() -> "Server":
         from shuffledp.cli.foreign_keys import doubt_of_tokens
+        from shuffledp.service.tokens import HOP
 
-        layer, token = _Layered.of(hop, keys), _next_token(keys, next_token)
+        layer, token = _Layered.of(hop, keys), token_for(HOP, keys, next_token)
         texts = _texts(task, campaign)
         made = _shuffler(store, keys, analyzer, texts, address, lease_seconds, limits, layer, token, origins)
         if doubt := doubt_of_tokens(analyzer, token):
@@ -114,6 +116,13 @@ def serve_analyzer(
         typer.Option(help="A budget that whatever is served is charged to.", metavar="FILE"),
     ] = None,
     page: Page = "auto",
+    fill_from: Annotated[
+        str | None,
+        typer.Option(help="The shuffler, or hop 1, whose page shows how full batches are.", metavar="URL"),
+    ] = None,
+    fill_token: Annotated[
+        Path | None, typer.Option(help="The shuffler's token for read; of --keys if left out.", metavar="FILE")
+    ] = None,
 ) -> None:
     """Opens full batches, adds each up once, publishes estimates."""
     from shuffledp.service.limits import Limits
@@ -124,7 +133,8 @@ def serve_analyzer(
     limits, origins = Limits(max_rate, max_at_once), Origins.of(allow_origin)
 
     def make() -> "Server":
-        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins, page)
+        fills = fill_watch(fill_from, keys, fill_token)
+        return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins, page, fills)
 
     _run({"analyzer": (address, make)}, page=None if page == "off" else address.url)
 
@@ -155,7 +165,8 @@ def serve_all(
     def make_analyzer() -> "Server":
         served = texts()
         folder.mkdir(parents=True, exist_ok=True)
-        return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins)
+        fills = fill_watch(shuffler.url, keys)
+        return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins, fills=fills)
 
     _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
 
@@ -198,7 +209,8 @@ def serve_cascade(
     def make_analyzer() -> "Server":
         served = _texts(task, campaign)
         folder.mkdir(parents=True, exist_ok=True)
-        return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1], origins=origins)
+        fills = fill_watch(addresses[0].url, hop[0])
+        return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1], origins=origins, fills=fills)
 
     hops = {f"hop {number}": (addresses[number - 1], partial(make_hop, number)) for number in range(len(hop), 0, -1)}
     _run({"analyzer": (addresses[-1], make_analyzer), **hops})
@@ -229,19 +241,6 @@ class _Layered:
         from shuffledp.service.shuffler.peeling import PeelingWorkers
 
         return Layer(self.number, self.key.public, PeelingWorkers(self.key))
-
-
-def _next_token(keys: Path, file: Path | None) -> str:
-    """What a shuffler is let in with at the server after it."""
-    from shuffledp.cli.foreign_keys import check_roles
-    from shuffledp.service.keys import load_token, load_tokens
-    from shuffledp.service.tokens import HOP
-
-    if file is not None:
-        return load_token(file)
-    tokens = load_tokens(keys)
-    check_roles(keys, tokens, HOP)
-    return tokens.secrets[HOP]
 
 
 def _shuffler(
@@ -288,6 +287,7 @@ def _analyzer(
     ledger: Path | None = None,
     origins: Any = None,
     page: str = "auto",
+    fills: Any = None,
 ) -> "Server":
     from shuffledp.cli.foreign_keys import check_roles, where_keys_went
     from shuffledp.dashboard.access import Access
@@ -321,7 +321,7 @@ def _analyzer(
     serving = uvicorn_server(app, address)
     if page != "off":
         access = Access.at(tokens, address, always=page == "login")
-        with_dashboard(app, access, ledger=ledger, limits=limits, is_over=lambda: serving.should_exit)
+        with_dashboard(app, access, ledger=ledger, limits=limits, is_over=lambda: serving.should_exit, fills=fills)
     return serving
 
 

@@ -20,6 +20,7 @@ from shuffledp.dashboard.access import Access
 from shuffledp.dashboard.campaigns import CampaignPages
 from shuffledp.dashboard.elements import joined
 from shuffledp.dashboard.events import News
+from shuffledp.dashboard.fills import FillWatch
 from shuffledp.dashboard.layout import login_page, page, refusal_page
 from shuffledp.dashboard.plan_page import answer_part, plan_page
 from shuffledp.dashboard.planner import PlanAnswer, Planner, PlanWish
@@ -72,6 +73,7 @@ def with_dashboard(
     ledger: Path | None = None,
     limits: Limits | None = None,
     is_over: Callable[[], bool] = lambda: False,
+    fills: FillWatch | None = None,
 ) -> Starlette:
     """An analyzer's application that answers people's browsers, too.
 
@@ -81,8 +83,9 @@ def with_dashboard(
         ledger: the budget that the analyzer charges, to show what is left of it.
         limits: what one role's token may ask for.
         is_over: whether the server was told to stop.
+        fills: asks the shuffler how full its batches are; None where nobody does.
     """
-    app.state.dashboard = Dashboard(app.state.server, access, ledger, limits or Limits())
+    app.state.dashboard = Dashboard(app.state.server, access, ledger, limits or Limits(), fills)
     app.state.dashboard.news.is_over = is_over
     app.router.routes.extend(app.state.dashboard.routes())
     return app
@@ -97,16 +100,18 @@ class Dashboard:
         access: who may look.
         ledger: the budget that the analyzer charges.
         limits: what one role's token may ask for.
+        fills: asks the shuffler how full its batches are; None where nobody does.
     """
 
     server: AnalyzerServer
     access: Access
     ledger: Path | None = None
     limits: Limits = field(default_factory=Limits)
+    fills: FillWatch | None = None
 
     def __post_init__(self) -> None:
-        self.tasks = TaskPages(self.server, self.ledger)
-        self.campaigns = CampaignPages(self.server, self.ledger)
+        self.tasks = TaskPages(self.server, self.ledger, self.fills)
+        self.campaigns = CampaignPages(self.server, self.ledger, self.fills)
         self.planner, self.news = Planner(), News()
 
     def routes(self) -> list[Route]:

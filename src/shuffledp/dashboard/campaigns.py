@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.dashboard.elements import Html, element, facts, joined, section, table
+from shuffledp.dashboard.fills import FillWatch, fill_part, said
 from shuffledp.dashboard.knowledge import about_a_person, collusions_table, costs, spending
 from shuffledp.dashboard.layout import warnings_of
 from shuffledp.files import plain
@@ -15,6 +16,7 @@ from shuffledp.service.campaign import Campaign
 from shuffledp.service.cost import TaskCost
 from shuffledp.service.models import Model, unchecked_model
 from shuffledp.service.presenting import in_words
+from shuffledp.service.rounds import round_id
 
 MOST_MODELS = 100_000
 _LAST_MODELS = 10
@@ -28,10 +30,12 @@ class CampaignPages:
     Attributes:
         server: the analyzer.
         ledger: the budget that it charges; None where it charges none.
+        fills: how full the shuffler's batches are; None where it is not asked.
     """
 
     server: AnalyzerServer
     ledger: Path | None = None
+    fills: FillWatch | None = None
 
     def listed(self) -> Html | None:
         """All campaigns, with how far each is; None where there are none."""
@@ -87,7 +91,7 @@ class CampaignPages:
                 ),
                 section("What is proved", facts(about)),
                 spending(told.privacy, self.ledger, "campaign"),
-                about_a_person(plan, told.people, told.privacy),
+                about_a_person(plan, told.people, told.privacy, shows_fill=self.fills is not None),
                 section(
                     "What a person sends",
                     costs(cost.report_messages_max, cost.report_bytes_max, cost.report_bytes_mean),
@@ -97,7 +101,7 @@ class CampaignPages:
         )
 
     def part(self, campaign: Campaign) -> Html:
-        """What changes with every model."""
+        """What changes with every model, and with how full the batches of the open round are."""
         newest = self._newest(campaign)
         progress = self.server.progress(campaign.id)
         rows = [
@@ -121,11 +125,20 @@ class CampaignPages:
         ]
         headings = ("model", "round", "slots", "devices compute", "known")
         left = (True, False, False, True, True)
-        return section("Models", facts(rows), table("The newest models", headings, lines, left=left, id="models"))
+        listed = table("The newest models", headings, lines, left=left, id="models")
+        return joined([section("Models", facts(rows), listed), self._filled(campaign, newest)])
+
+    def _filled(self, campaign: Campaign, newest: Model) -> Html | None:
+        if self.fills is None or newest.round is None:
+            return None
+        return fill_part(self.fills.of(_round_of(campaign, newest)), campaign.routing.layouts[newest.round.seating])
 
     def newest(self, campaign: Campaign) -> dict[str, Any]:
-        """What an event says: the newest model's number."""
-        return {"model": self._newest(campaign).number}
+        """What an event says: the newest model's number, and how full the open round's batches are if that is asked."""
+        newest = self._newest(campaign)
+        if self.fills is None or newest.round is None:
+            return {"model": newest.number}
+        return {"model": newest.number, "fill": said(self.fills.of(_round_of(campaign, newest)))}
 
     def download(self, campaign: Campaign) -> dict[str, Any]:
         """All models of a campaign, as JSON."""
@@ -136,6 +149,12 @@ class CampaignPages:
             "progress": asdict(self.server.progress(campaign.id)),
             "models": [each.document() for each in found],
         }
+
+
+def _round_of(campaign: Campaign, model: Model) -> str:
+    """Under which id the shuffler serves the round that a model opens."""
+    assert model.round is not None
+    return round_id(campaign.id, model.round.number, model.round.seating)
 
 
 def _waits(model: Model) -> str:

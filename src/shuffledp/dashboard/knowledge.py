@@ -15,15 +15,21 @@ NO_FILL = (
     "How full the shuffler's open batches are is not shown: the analyzer hears of a batch when it is full and mixed. "
     "To count along while people come would tell it when they come."
 )
+FILL = (
+    "About how full the shuffler's open batches are, as the shuffler says it: every ten seconds, in tenths, and never "
+    "in steps of fewer than ten people. A bar that moves says that somebody came in those ten seconds, and not who; "
+    "this analyzer is not told the exact number, nor when anybody came."
+)
 
 
-def about_a_person(plan: Plan, people: int, privacy: Privacy) -> Html:
+def about_a_person(plan: Plan, people: int, privacy: Privacy, *, shows_fill: bool = False) -> Html:
     """What this analyzer, and whoever reads its page, can find out about one person.
 
     Args:
         plan: what a person reports by.
         people: how many there are.
         privacy: what each is promised for everything that is asked.
+        shows_fill: whether the shuffler is asked how full its batches are.
     """
     can = [
         f"That {people:,} people were asked for, and how many of them are in a full batch.",
@@ -31,12 +37,13 @@ def about_a_person(plan: Plan, people: int, privacy: Privacy) -> Html:
         f"Of one person at most as much as epsilon {privacy.epsilon:g} and delta {privacy.delta:g} allow: whatever "
         f"takes the place of {plan.replaced}, nothing on this page becomes more than e^{privacy.epsilon:g} times "
         f"likelier, but for {privacy.delta:g}.",
+        *([FILL] if shows_fill else []),
     ]
     cannot = [
         "Who reported, from where, or when: a batch arrives when it is full, in random order, without names, addresses "
         "or times.",
         "Which messages belong together, or what any one person answered.",
-        NO_FILL,
+        *([] if shows_fill else [NO_FILL]),
     ]
     rests = [
         f"This holds as long as the shuffler and the analyzer do not work together, and {_followed(plan)}.",

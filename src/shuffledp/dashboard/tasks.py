@@ -8,6 +8,7 @@ from typing import Any
 
 from shuffledp.dashboard.charts import chart_of, line_of
 from shuffledp.dashboard.elements import Html, element, facts, joined, listing_table, section, table
+from shuffledp.dashboard.fills import FillWatch, fill_part, said
 from shuffledp.dashboard.knowledge import about_a_person, collusions_table, costs, spending
 from shuffledp.dashboard.layout import warnings_of
 from shuffledp.protocols.presentation import View
@@ -29,10 +30,12 @@ class TaskPages:
     Attributes:
         server: the analyzer.
         ledger: the budget that it charges; None where it charges none.
+        fills: how full the shuffler's batches are; None where it is not asked.
     """
 
     server: AnalyzerServer
     ledger: Path | None = None
+    fills: FillWatch | None = None
     _fixed: dict[str, Html] = field(default_factory=dict, repr=False)
     _tails: dict[str, deque[dict[str, Any]]] = field(default_factory=dict, repr=False)
     _reading: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -86,20 +89,24 @@ class TaskPages:
         return joined([warnings_of(*task.warnings), live, state, figure, _downloads(task), self._rest(task)])
 
     def part(self, task: Task) -> Html:
-        """What changes with every release."""
+        """What changes with every release, and with how full batches are."""
+        filled = None if self.fills is None else fill_part(self.fills.of(task.id), task.routing)
+        return joined([self._estimate(task), filled])
+
+    def _estimate(self, task: Task) -> Html:
         release, progress = self.server.latest(task.id)
         newest = None if release is None else asdict(release)
-        said = _under_way(progress)
+        opening = _under_way(progress)
         rows: list[tuple[str, Any]] = [
             ("Counted", "nobody yet" if newest is None else counted(task.plan, newest["time"])),
             ("Pending", _pending(task, 0 if newest is None else newest["time"], progress)),
             ("Batches", f"{progress.batches_received:,} delivered, {progress.batches_read:,} read"),
-            ("Under way", said),
+            ("Under way", opening),
             ("Dropped", f"{progress.dropped:,} malformed messages; the estimate is of the others"),
             ("Void", f"{progress.batches_void:,} batches that said nothing"),
         ]
         if newest is None:
-            words = said or "No batch is full. A batch is never released before it is."
+            words = opening or "No batch is full. A batch is never released before it is."
             return section("The estimate", element("p", words, class_="number"), facts(rows), id="estimate")
         shown = presented(task.plan, newest, View(top=40))
         number = None
@@ -148,15 +155,16 @@ class TaskPages:
     def _rest(self, task: Task) -> Html:
         made = self._fixed.get(task.id)
         if made is None:
-            made = self._fixed[task.id] = _fixed(task)
+            made = self._fixed[task.id] = _fixed(task, shows_fill=self.fills is not None)
         return joined([spending(task.plan.privacy, self.ledger, "task"), made])
 
     # --- data --------------------------------------------------------------------------------
 
     def newest(self, task: Task) -> dict[str, Any]:
-        """What an event says: the newest release, and how far the task is."""
+        """What an event says: the newest release, how far the task is, and how full batches are where that is asked."""
         release, progress = self.server.latest(task.id)
-        return {"release": _brief(release), **asdict(progress)}
+        filled = {} if self.fills is None else {"fill": said(self.fills.of(task.id))}
+        return {"release": _brief(release), **asdict(progress), **filled}
 
     def chart(self, task: Task, after: int = 0) -> dict[str, Any] | None:
         """The picture as data; of a line, only what came after a time."""
@@ -239,7 +247,7 @@ def _downloads(task: Task) -> Html:
     )
 
 
-def _fixed(task: Task) -> Html:
+def _fixed(task: Task, *, shows_fill: bool) -> Html:
     plan, cost = task.plan, TaskCost.of(task.routing)
     about = [
         ("Asked", plan.question),
@@ -251,7 +259,7 @@ def _fixed(task: Task) -> Html:
     ]
     return joined(
         [
-            about_a_person(plan, plan.users, plan.privacy),
+            about_a_person(plan, plan.users, plan.privacy, shows_fill=shows_fill),
             section(
                 "What a person sends", costs(cost.report_messages_max, cost.report_bytes_max, cost.report_bytes_mean)
             ),

@@ -43,6 +43,7 @@ BODY_SECONDS = 60.0
 _LEAST_BYTES_A_SECOND = 16 << 10
 
 _LARGEST_TASK = 1 << 20
+_ROLE = "shuffledp.role"
 _BEFORE_THE_BODY = (401, 403, 408, 413, 415)
 
 
@@ -55,6 +56,12 @@ def problem(refused: RefusedError) -> Response:
         # What is left of the body is not waited for.
         headers["Connection"] = "close"
     return JSONResponse(refused.document(), refused.kind.status, headers, media_type=MEDIA_TYPE)
+
+
+def role_of(request: Request) -> str | None:
+    """The role whose token a request was let in with; None where none was asked for."""
+    role: str | None = request.scope.get(_ROLE)
+    return role
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -126,7 +133,9 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
         try:
             if not operation.roles:
                 return await _admitted(request)
-            with limits.spent(tokens.check(request.headers.get("authorization"), *operation.roles)):
+            role = tokens.check(request.headers.get("authorization"), *operation.roles)
+            with limits.spent(role):
+                request.scope[_ROLE] = role
                 return await _admitted(request)
         except RefusedError as refused:
             return problem(refused)

@@ -10,6 +10,8 @@ from typing import Any, get_type_hints
 
 from shuffledp.service.delivery import VERSION as MANIFEST_VERSION
 from shuffledp.service.delivery import Manifest
+from shuffledp.service.fill import EVERY_SECONDS, FULL
+from shuffledp.service.fill import VERSION as FILL_VERSION
 from shuffledp.service.problems import KINDS
 from shuffledp.service.store.contract import Counts, Progress, Release
 
@@ -117,8 +119,18 @@ SCHEMAS: dict[str, Schema] = {
         {
             "task_id": _TEXT,
             "routing": _ref("Routing"),
-            "counts": _closed(_fields_of(Counts)),
             "time": {"type": "number"},
+        },
+        {"counts": _closed(_fields_of(Counts))},
+    ),
+    "Fill": _closed(
+        {
+            "version": {"const": FILL_VERSION},
+            "task_id": _TEXT,
+            "every_seconds": {"const": EVERY_SECONDS},
+            "levels": _listed(
+                _closed({"level": _COUNTED, "tenths": {"type": ["integer", "null"], "minimum": 0, "maximum": FULL}})
+            ),
         }
     ),
     "AnalyzersTask": _closed(
@@ -184,6 +196,7 @@ ANSWERS: dict[str, str] = {
     "openapi": "OpenAPI",
     "shuffler showTask": "ShufflersTask",
     "analyzer showTask": "AnalyzersTask",
+    "showFill": "Fill",
     "takeSeats": "Seats",
     "putReport": "Kept",
     "postReports": "Results",

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
-from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
+from shuffledp.service.http import Endpoints, build_app, read_body, role_of, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
 from shuffledp.service.openapi import BINARY, HTML, JSON, ON_DISK, TEXT, Query, operation
 from shuffledp.service.origins import Origins
@@ -20,7 +20,7 @@ from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import door
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.shuffler.uploads import Answer, Outcome, Upload
-from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
+from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
 Waiter = asyncio.Future[list[Answer]]
@@ -62,11 +62,20 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
     async def show_task(self, request: Request) -> Response:
-        """Its routing and how far it is."""
+        """Its routing; with a token for admin, how far it is, too: exactly, which tells when people come."""
         task_id = request.path_params["task_id"]
         routing = await self._routing(task_id)
-        counts = await asyncio.to_thread(self.server.counts, task_id)
-        return JSONResponse({"task_id": task_id, "routing": routing.document(), "counts": counts, "time": time.time()})
+        shown: dict[str, Any] = {"task_id": task_id, "routing": routing.document(), "time": time.time()}
+        if role_of(request) == ADMIN:
+            shown["counts"] = await asyncio.to_thread(self.server.counts, task_id)
+        return JSONResponse(shown)
+
+    @operation("GET /v1/tasks/{task_id}/fill", {200: "The fill."}, READ, refuses=(409,))
+    async def show_fill(self, request: Request) -> Response:
+        """How full each level's newest open batch was at the last full ten seconds of the clock, in tenths."""
+        task_id = request.path_params["task_id"]
+        await self._routing(task_id)
+        return JSONResponse(self.server.fills.of(task_id).document(task_id))
 
     @operation("POST /v1/tasks/{task_id}/batches/{batch_id}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422, 429))
     async def take_batch(self, request: Request) -> Response:

@@ -20,6 +20,7 @@ from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.commits import abandon, counts_of
 from shuffledp.service.shuffler.desk import LEASE_SECONDS, MOST_WAITING_BYTES, ShufflerDesk
+from shuffledp.service.shuffler.filling import Fills
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.layers import Layer
 from shuffledp.service.shuffler.own_hop import OwnHop
@@ -80,11 +81,18 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         unit = lambda task_id: self.desk.routings[task_id].left_bytes  # noqa: E731
         self.sender = BatchSender(store, self._answer_of, unit, self.sizes.whole, self.metrics, is_stopping)
         self._sealing = threading.Lock()
+        self.fills = Fills(store, self.tasks, clock)
+
+    def start(self) -> None:
+        """Begin the chore, and look at open batches for whoever asks how full they are."""
+        super().start()
+        self.fills.start()
 
     def stop(self) -> None:
         """End the chore at hand; a batch whose layer is being taken off is left as it came."""
         self._chores.ask_to_stop()
         self._own.close()
+        self.fills.stop()
         super().stop()
 
     def add_task(self, text: str) -> tuple[str, bool]:

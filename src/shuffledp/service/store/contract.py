@@ -119,6 +119,15 @@ class BatchPart:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch that is not sealed: how many reports are in it, and how many it needs."""
+
+    batch_id: str
+    reports: int
+    size: int
+
+
 class TaskRecords(Protocol):
     """A server's tasks inside one transaction: of each its document, or for a shuffler only its routing's document."""
 
@@ -250,6 +259,9 @@ class ShufflerRecords(TaskRecords, HopRecords, Protocol):
 
     def counts(self, task_id: str) -> Counts:
         """How far a task has come."""
+
+    def open_batches(self, task_id: str) -> list[OpenBatch]:
+        """Every batch of a task that is begun and not sealed, whoever has claimed it; of a hop, those that come."""
 
     def forget_ids(self, task_id: str) -> int:
         """Delete some ids of a task's reports, by which a second try is recognized; how many, 0 if none is left."""

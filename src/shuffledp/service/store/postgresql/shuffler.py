@@ -4,8 +4,8 @@ Whoever writes about a task locks its row first, so that the rules of the desk h
 they know of seats, of reports and of full batches has a file each.
 """
 
-from shuffledp.service.store.contract import Counts
-from shuffledp.service.store.postgresql.batches import GONE, READY, PostgresBatches
+from shuffledp.service.store.contract import Counts, OpenBatch
+from shuffledp.service.store.postgresql.batches import GONE, OPEN, READY, PostgresBatches
 from shuffledp.service.store.postgresql.incoming import PostgresIncoming
 
 # In one commit: more would make others wait.
@@ -52,6 +52,10 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         )
         # A round in which nobody has sat down yet has no row.
         return Counts(*rows[0]) if rows else Counts(0, 0, 0, 0, 0, 0)
+
+    def open_batches(self, task_id: str) -> list[OpenBatch]:
+        query = f"SELECT batch_id, filled, size FROM batches WHERE task_id = %s AND state = {OPEN}"
+        return [OpenBatch(*row) for row in self.rows(query, task_id)]
 
     def mark_ended(self, task_id: str, text: str) -> None:
         self.db.execute("UPDATE tasks SET text = %s WHERE task_id = %s", (text, task_id))

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
-from shuffledp.service.store.contract import BatchPart, Counts, Lease
+from shuffledp.service.store.contract import BatchPart, Counts, Lease, OpenBatch
 from shuffledp.service.store.pieces import about
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.wire import position_of
@@ -339,6 +339,10 @@ class SqliteShufflerRecords(SqliteIncoming):
         ).fetchone()
         # A round in which nobody has sat down yet has no row.
         return Counts(*row) if row is not None else Counts(0, 0, 0, 0, 0, 0)
+
+    def open_batches(self, task_id: str) -> list[OpenBatch]:
+        query = "SELECT batch_id, filled, size FROM batches WHERE task_id = ?"
+        return [OpenBatch(*row) for row in self.db.execute(query, (task_id,))]
 
     def mark_ended(self, task_id: str, text: str) -> None:
         self.db.execute("UPDATE tasks SET routing = ? WHERE task_id = ?", (text, task_id))
