@@ -20,10 +20,12 @@ from shuffledp import BinarySum, Histogram, Privacy, RandomBits
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.dashboard.access import Access
 from shuffledp.dashboard.app import with_dashboard
+from shuffledp.dashboard.fills import FillWatch
 from shuffledp.service.analyzer.app import analyzer_app
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.fill import Fill
 from shuffledp.service.models import signed, unchecked_model
 from shuffledp.service.serving import LOOPBACK, Address, uvicorn_server
 from shuffledp.service.store import open_analyzer_store
@@ -77,10 +79,19 @@ class Analyzer:
         self.server._store.write(lambda records: records.add_model(campaign.id, model.number, text))
         self.server._remember_newest(campaign.id)
 
-    def app(self, access: Access | None = None, ledger: Path | None = None) -> Starlette:
+    def app(
+        self, access: Access | None = None, ledger: Path | None = None, fills: FillWatch | None = None
+    ) -> Starlette:
         """The application with its page; without an access it is this machine's own."""
         found = access or Access(self.tokens, is_open=True, is_secure=False)
-        return with_dashboard(analyzer_app(self.server, self.tokens), found, ledger=ledger)
+        return with_dashboard(analyzer_app(self.server, self.tokens), found, ledger=ledger, fills=fills)
+
+    def filled(self, task_id: str) -> Fill:
+        """What a shuffler might say of a task or a round: all levels are about 4 tenths full, but for the last."""
+        owner, *number = task_id.split(".")
+        found = next(each for each in self.served.values() if each.id == owner).routing
+        routing = found.layouts[int(number[1])] if number else found
+        return Fill((*[4] * (len(routing.sizes_by_level) - 1), 10))
 
     def open(self, **more: Any) -> httpx.Client:
         """A browser on the machine itself."""
@@ -151,7 +162,7 @@ def a_port() -> Any:
 
 @pytest.fixture(scope="session")
 def address(analyzer: Analyzer) -> Iterator[str]:
-    """Where a real server answers."""
-    with on_a_port(analyzer.app()) as url:
+    """Where a real server answers, which is told how full batches are."""
+    with on_a_port(analyzer.app(fills=FillWatch(analyzer.filled, begin=lambda work: work()))) as url:
         assert httpx.get(f"{url}/healthz").status_code == 200
         yield url

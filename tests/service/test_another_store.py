@@ -494,7 +494,10 @@ def test_a_task_runs_on_a_store_of_another_kind(
         analyzer.add_task(task.text)
         transport = httpx.ASGITransport(shuffler_app(shuffler, tokens))
         sent += _report(task, transport, tokens, values)
+        begun = shuffler._store.read(lambda records: records.open_batches(task.id))
         shuffler.seal_full()
+        left = shuffler._store.read(lambda records: records.open_batches(task.id))
+        assert begun and left == [each for each in begun if each.reports < each.size]
         assert shuffler.send_waiting()
         analyzer.read_all()
         counts, history = shuffler.counts(task.id), analyzer.history(task.id, 0, 1000)

@@ -44,6 +44,7 @@ def test_what_is_answered_about_a_campaign(make_service: Callable[..., Any]) -> 
     assert listed["models"] == [signed]
     assert not departures("analyzer", {"$ref": "#/components/schemas/Model"}, json.loads(signed["text"]))
     _holds(service, "shuffler", "read", "/v1/tasks/{task_id}", **names)
+    _holds(service, "shuffler", "read", "/v1/tasks/{task_id}/fill", **names)
     _holds(service, "analyzer", None, "/openapi.json")
     unknown = service.at("analyzer").get(f"/v1/campaigns/{'0' * 64}/models/newest")
     assert not departures("analyzer", {"$ref": "#/components/schemas/Problem"}, unknown.json())
@@ -62,7 +63,9 @@ def test_what_is_answered_about_a_task_before_and_after_its_first_release(
             service.work()
         for path in ("", "/estimate", "/history"):
             _holds(service, "analyzer", "read", f"/v1/tasks/{{task_id}}{path}", task_id=task.id)
-        _holds(service, "shuffler", "read", "/v1/tasks/{task_id}", task_id=task.id)
+        for token in ("read", "admin"):
+            _holds(service, "shuffler", token, "/v1/tasks/{task_id}", task_id=task.id)
+        _holds(service, "shuffler", "read", "/v1/tasks/{task_id}/fill", task_id=task.id)
     given_back = service.at("analyzer", "open").delete(f"/v1/openings/{'0' * 32}")
     assert not departures("analyzer", _schema("analyzer", "DELETE", "/v1/openings/{lease}", 200), given_back.json())
 
