@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -79,12 +78,10 @@ class Analyzer:
         self.server._store.write(lambda records: records.add_model(campaign.id, model.number, text))
         self.server._remember_newest(campaign.id)
 
-    def app(
-        self, access: Access | None = None, ledger: Path | None = None, fills: FillWatch | None = None
-    ) -> Starlette:
+    def app(self, access: Access | None = None, **more: Any) -> Starlette:
         """The application with its page; without an access it is this machine's own."""
         found = access or Access(self.tokens, is_open=True, is_secure=False)
-        return with_dashboard(analyzer_app(self.server, self.tokens), found, ledger=ledger, fills=fills)
+        return with_dashboard(analyzer_app(self.server, self.tokens), found, **more)
 
     def filled(self, task_id: str) -> Fill:
         """What a shuffler might say of a task or a round: all levels are about 4 tenths full, but for the last."""
