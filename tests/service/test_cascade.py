@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from shuffledp.service.delivery import Sending
 from shuffledp.service.models import round_of_model, unchecked_model
 from shuffledp.service.onion import add_layers
 from shuffledp.service.problems import RefusedError
+from shuffledp.service.shuffler.ending import end_task
 from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.store import open_alone
 from shuffledp.service.task import Task
 
 USERS, MESSAGES = 12, 3
@@ -99,6 +102,33 @@ def test_a_clients_own_reports_go_through(make: Callable[..., Cascade]) -> None:
     cascade.work()
     release, progress = cascade.analyzer.latest(task.id)
     assert release is not None and release.dropped == 0 and progress.batches_void == 0
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def test_a_hop_that_has_ended_a_task_knows_a_batch_that_comes_again(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    """The answer was lost, and hop 2 was purged before hop 1 sent it again."""
+    cascade = make(hops=2, address=store_address)
+    task = task_of(cascade)
+    cascade.report(task, [numbered(task, person) for person in range(USERS)])
+    cascade.fate = lambda: "answer lost"
+    assert not cascade.pass_on(1)
+    cascade.fate = lambda: "delivered"
+    assert cascade.pass_on(2)
+    cascade.servers[2].stop()
+    with closing(open_alone(cascade.path(2))[1]) as store:
+        end_task(store, task.id, drop=False)
+    cascade.start(2)
+    [(task_id, batch_id, body)] = cascade.sent[1]
+    with pytest.raises(RefusedError, match="was delivered with other bytes"):
+        cascade.servers[2].deliver(task_id, batch_id, body[::-1])
+    with pytest.raises(RefusedError, match="has ended here"):
+        cascade.servers[2].deliver(task_id, "1.1.2", body)
+    assert cascade.pass_on(1) and cascade.servers[1].counts(task.id)["batches_waiting"] == 0
+    assert cascade.servers[2].seal_full() and len(cascade.sent[2]) == 1
 
 
 # --- what does not open, and copies ---------------------------------------------------------------
