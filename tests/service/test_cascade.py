@@ -21,7 +21,7 @@ from shuffledp.service.delivery import Sending
 from shuffledp.service.models import round_of_model, unchecked_model
 from shuffledp.service.onion import add_layers
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.shuffler.ending import end_task
+from shuffledp.service.shuffler.ending import end_task, purge
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.store import open_alone
 from shuffledp.service.task import Task
@@ -105,6 +105,28 @@ def test_a_clients_own_reports_go_through(make: Callable[..., Cascade]) -> None:
 
 
 # --- the end --------------------------------------------------------------------------------------
+
+
+def purge_hop(cascade: Cascade, number: int) -> list[str]:
+    """The ids of what is purged at a hop, which then starts again."""
+    cascade.servers[number].stop()
+    with closing(open_alone(cascade.path(number))[1]) as store:
+        purged = [each.task_id for each in purge(store)]
+    cascade.start(number)
+    return purged
+
+
+def test_a_later_hop_knows_when_a_task_is_over(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    """It counts batches, as it sees no reports: none has come, some have not left, all have left."""
+    cascade = make(hops=2, address=store_address)
+    task = task_of(cascade)
+    assert purge_hop(cascade, 2) == []
+    cascade.report(task, [numbered(task, person) for person in range(USERS)])
+    assert cascade.pass_on(1) and purge_hop(cascade, 2) == []
+    assert cascade.pass_on(2) and purge_hop(cascade, 2) == [task.id] == purge_hop(cascade, 1)
+    assert purge_hop(cascade, 2) == [] and cascade.servers[2].has_ended(task.id)
 
 
 def test_a_hop_that_has_ended_a_task_knows_a_batch_that_comes_again(
