@@ -82,10 +82,11 @@ def serve_shuffler(
     limits, origins = Limits(max_rate, max_at_once), Origins.of(allow_origin)
 
     def make() -> "Server":
-        from shuffledp.cli.foreign_keys import doubt_of_tokens
+        from shuffledp.cli.foreign_keys import check_next_hop, doubt_of_tokens
 
         layer, token = _Layered.of(hop, keys), _next_token(keys, next_token)
         texts = _texts(task, campaign)
+        check_next_hop(analyzer, token, hop, texts)
         made = _shuffler(store, keys, analyzer, texts, address, lease_seconds, limits, layer, token, origins)
         if doubt := doubt_of_tokens(analyzer, token):
             typer.echo(f"warning: {doubt}", err=True)

@@ -72,6 +72,11 @@ class TaskServer(ABC, Generic[R, T, C]):
             if kept is not None:
                 self._hold(task_id, load(kept))
 
+    @property
+    def hop(self) -> int | None:
+        """Which hop of cascades it is, from 1; None where it is none."""
+        return None
+
     def has_ended(self, task_id: str) -> bool:
         """Whether a task has ended here, or the campaign that a round is of."""
         return task_id in self.ended or task_id.partition(".")[0] in self.ended

@@ -82,6 +82,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         self.sender = BatchSender(store, self._answer_of, unit, self.sizes.whole, self.metrics, is_stopping)
         self._sealing = threading.Lock()
 
+    @property
+    def hop(self) -> int | None:
+        """Which hop of cascades it is, from 1; None where it serves no cascade."""
+        return None if self.desk.layer is None else self.desk.layer.hop
+
     def stop(self) -> None:
         """End the chore at hand; a batch whose layer is being taken off is left as it came."""
         self._chores.ask_to_stop()
