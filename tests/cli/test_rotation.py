@@ -257,14 +257,14 @@ def test_a_server_with_real_workers_reads_tasks_of_both_keys(
     keys: Path, task: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """As `serve analyzer` is made from a folder whose keys were rotated: each key has workers of its own."""
-    from shuffledp.cli.serve import _analyzer
+    from shuffledp.cli.serve_making import make_analyzer
     from shuffledp.service.serving import Address
 
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     rotate_keys(keys, bits=BITS)
     old = Task.load(task)
     new = Task.create(old.plan, load_public_key(keys), bits=BITS)
-    made = _analyzer(str(tmp_path / "analyzer.db"), keys, [new.text], Address(port=0))
+    made = make_analyzer(str(tmp_path / "analyzer.db"), keys, [new.text], Address(port=0))
     server: AnalyzerServer = made.config.app.state.server  # type: ignore[union-attr]
     try:
         for each in (old, new):
