@@ -108,8 +108,9 @@ def check_next_hop(url: str, token: str, hop: int | None, texts: Sequence[str]) 
     if (role == "analyzer" and is_last) or (role == "shuffler" and hop is not None and place == hop + 1):
         return
     there = "the analyzer" if role == "analyzer" else "a shuffler that is no hop" if place is None else f"hop {place}"
-    ends_here = hop is None or hop == MOST_HOPS
-    wanted = "the analyzer" if ends_here else f"hop {hop + 1}" + (" or the analyzer" if is_last else "")
+    wanted = "the analyzer"
+    if hop is not None and hop < MOST_HOPS:
+        wanted = f"hop {hop + 1}" + (" or the analyzer" if is_last else "")
     way_out = "give the address of the server after this one; nothing was changed"
     raise ParameterError("next", url, f"must be {wanted}, and is {there}", way_out)
 

@@ -29,19 +29,26 @@ keys_app = typer.Typer(
 
 NewFolder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
 Folder = Annotated[Path, typer.Argument(help="The folder of keys.", metavar="FOLDER")]
+Expires = Annotated[
+    str | None,
+    typer.Option(help="The key's last day, or days from today: no task or report afterwards.", metavar="DATE|DAYS"),
+]
 ForHop = Annotated[bool, typer.Option("--hop", help="Of one hop of a cascade, made by whoever runs it.")]
 
 
 @keys_app.command("make")
-def make(folder: NewFolder, hop: ForHop = False, as_json: options.AsJson = False) -> None:
+def make(folder: NewFolder, hop: ForHop = False, expires: Expires = None, as_json: options.AsJson = False) -> None:
     """Make the keys of a service: one pair for the analyzer, or for a hop of a cascade, and a token for each role."""
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.expiry import last_day
     from shuffledp.service.keys import make_hop_keys, make_keys
 
-    public = (make_hop_keys if hop else make_keys)(folder, bits=RandomBits.secure())
+    last = None if expires is None else last_day(expires)
+    public = (make_hop_keys if hop else make_keys)(folder, bits=RandomBits.secure(), expires=last)
     who = _for_a_hop() if hop else _for_the_analyzer()
     if as_json:
-        print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "files": list(who)})
+        made = {"schema": 1, "folder": str(folder), "public_key": public.text, "files": list(who)}
+        print_json(made if last is None else {**made, "expires": last})
         return
     show(facts(f"Keys in {folder}: who needs which file", list(who.items())))
     if hop:
@@ -98,15 +105,19 @@ def _for_a_hop() -> dict[str, str]:
 def rotate(
     folder: Folder,
     tokens: Annotated[bool, typer.Option("--tokens", help="The tokens instead of the key pairs.")] = False,
+    expires: Expires = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Make new keys current; tasks of the older ones are served, and older tokens taken, until they are retired."""
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.expiry import last_day
     from shuffledp.service.keys import ANALYZER, MODELS, is_hops
     from shuffledp.service.rotation import rotate_keys, rotate_tokens
 
-    bits = RandomBits.secure()
+    bits, last = RandomBits.secure(), None if expires is None else last_day(expires)
     if tokens:
+        if last is not None:
+            raise ParameterError("expires", expires, "must be left out: tokens have no last day", "retire them instead")
         older = {role: len(some) for role, some in rotate_tokens(folder, bits=bits).older.items()}
         if as_json:
             print_json({"schema": 1, "folder": str(folder), "older_tokens": older})
@@ -118,7 +129,7 @@ def rotate(
         show(facts(f"New tokens in {folder}", rows))
         next_steps([("when everybody has a new one", f"keys retire {folder} --tokens")])
         return
-    public = rotate_keys(folder, bits=bits)
+    public = rotate_keys(folder, bits=bits, expires=last)
     files = [file.name for kind in (ANALYZER, MODELS) for file in kind.files(folder) if "-" in file.name]
     if as_json:
         print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "older_keys": files})

@@ -56,14 +56,15 @@ def create(
     from shuffledp.randomness import RandomBits
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
-    from shuffledp.service.keys import load_hop_public_key
+    from shuffledp.service.keys import load_expiries, load_hop_public_key
     from shuffledp.service.rotation import current_public_key
     from shuffledp.service.task import Task
 
     key, hops = current_public_key(keys), [load_hop_public_key(each) for each in hop or ()]
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
-    made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded, hops=hops)
+    expires, bits = load_expiries(keys, hop or ()), RandomBits.secure()
+    made = Task.create(plan, key, bits=bits, allow_unbounded=allow_unbounded, hops=hops, expires=expires)
     budget = None if ledger is None else Ledger.load(ledger)
     cost = TaskCost.of(made.routing)
     measured = MeasuredCost.of(cost)

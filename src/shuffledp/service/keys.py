@@ -28,6 +28,7 @@ import os
 import secrets
 import shutil
 import stat
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -36,11 +37,14 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
+from shuffledp.service.expiry import expiries_from
 from shuffledp.service.tokens import OPEN, ROLES, Tokens
 
 VERSION = 1
 # Of a tokens.json that has older tokens, too: earlier programs must not take it for one without.
 WITH_OLDER = 2
+# Of a public half that has a last day: earlier programs must not take it for one without.
+WITH_EXPIRY = 2
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
 RETIRED = "retired.json"
@@ -83,9 +87,10 @@ class PairFiles(Generic[S]):
         """The file of a secret half."""
         return _json({"version": VERSION, self.secret_field: key.text})
 
-    def public_text(self, key: S) -> str:
-        """The file of a public half."""
-        return _json({"version": VERSION, self.public_field: key.public.text})
+    def public_text(self, key: S, expires: str | None = None) -> str:
+        """The file of a public half, with its last day if it has one."""
+        more = {} if expires is None else {"expires": expires}
+        return _json({"version": WITH_EXPIRY if more else VERSION, self.public_field: key.public.text, **more})
 
     def read(self, file: Path) -> S:
         """A secret half from its file; refused if anybody but its owner may read it."""
@@ -110,7 +115,7 @@ class PairFiles(Generic[S]):
 
     def _ring(self, folder: Path, *, must_fit: bool) -> tuple[S, ...]:
         files = self.files(folder) or [folder / self.private]
-        current = _field(folder / self.public, self.public_field) if (folder / self.public).exists() else None
+        current = _public(folder / self.public, self.public_field) if (folder / self.public).exists() else None
         try:
             found: list[S] = list({key.raw: key for key in map(self.read, files)}.values())
         except ParameterError:
@@ -147,8 +152,13 @@ def token_name(role: str) -> str:
     return f"{role}.token"
 
 
-def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+def make_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> PublicKey:
     """An analyzer's keys in a new folder that only its owner can look into; one that holds anything is refused.
+
+    Args:
+        folder: where.
+        bits: where tokens come from; must be secure.
+        expires: the last day on which tasks are created for the key, and reports sealed to it; None for no such day.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -161,7 +171,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         folder,
         {
             PRIVATE: ANALYZER.secret_text(private),
-            PUBLIC: ANALYZER.public_text(private),
+            PUBLIC: ANALYZER.public_text(private, expires),
             SIGNING: MODELS.secret_text(signing),
             VERIFYING: MODELS.public_text(signing),
         },
@@ -170,7 +180,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     return private.public
 
 
-def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+def make_hop_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> PublicKey:
     """The keys of one hop of a cascade in a new folder, as `make_keys` makes an analyzer's.
 
     >>> import tempfile
@@ -180,7 +190,8 @@ def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     True
     """
     private = PrivateKey.generate()
-    _make(folder, {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private)}, bits, HOP_ROLES)
+    files = {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private, expires)}
+    _make(folder, files, bits, HOP_ROLES)
     return private.public
 
 
@@ -252,7 +263,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+    return PublicKey.from_text(_public(_file(path, PUBLIC), "public_key"))
 
 
 def is_hops(folder: Path) -> bool:
@@ -267,7 +278,26 @@ def load_hop_key(path: Path) -> PrivateKey:
 
 def load_hop_public_key(path: Path) -> PublicKey:
     """The key of a hop's layer, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
+    return PublicKey.from_text(_public(_file(path, HOP_PUBLIC), "public_key"))
+
+
+def load_expiries(keys: Path | None, hops: Sequence[Path] = ()) -> dict[str, str]:
+    """The last days of those public halves that have one, by their texts: an analyzer's, and hops'.
+
+    Args:
+        keys: an analyzer's folder, or its public half's file; None where it is not asked for.
+        hops: folders of hops, or their public halves' files.
+
+    Raises:
+        DataError: a last day is no date.
+    """
+    files = [*([] if keys is None else [_file(keys, PUBLIC)]), *(_file(each, HOP_PUBLIC) for each in hops)]
+    found: dict[str, str] = {}
+    for file in files:
+        document = _document(file, VERSION, WITH_EXPIRY)
+        if "expires" in document:
+            found |= expiries_from({document["public_key"]: document["expires"]}, [document["public_key"]])
+    return found
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -330,8 +360,12 @@ def _file(path: Path, name: str) -> Path:
     return file
 
 
-def _field(file: Path, name: str) -> str:
-    value = _document(file).get(name)
+def _public(file: Path, name: str) -> str:
+    return _field(file, name, VERSION, WITH_EXPIRY)
+
+
+def _field(file: Path, name: str, *versions: int) -> str:
+    value = _document(file, *versions).get(name)
     if not isinstance(value, str):
         raise DataError("keys", str(file), f"must have a {name}", _MAKE)
     return value
