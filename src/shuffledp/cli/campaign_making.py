@@ -81,6 +81,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost
     from shuffledp.service.keys import load_public_key, load_verifying_key
+    from shuffledp.service.rotation import remember_task
 
     folder, out = making.keys, making.out
     made = Campaign.create(
@@ -109,6 +110,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(entry_of_served(made))
     settle_name(out)
+    remember_task(folder, made.id, made.public_key)
     more = {"out": out, "ledger": making.ledger}
     folders = KeyFolders(folder, tuple(making.hop or ()))
     seconds = measured.document()

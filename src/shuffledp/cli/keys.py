@@ -170,10 +170,14 @@ def retire(
     key: Annotated[
         list[str] | None, typer.Option(help="An older key's file; all of them if left out.", metavar="NAME")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Though a task was created for one that is in none of the stores.")
+    ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="The older tokens instead of the older keys.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
+    from shuffledp.service.keys import created_tasks
     from shuffledp.service.rotation import retire_keys, retire_tokens
 
     if tokens:
@@ -193,10 +197,12 @@ def retire(
             )
     with ExitStack() as held:
         # Held while keys are destroyed: nobody is given a task meanwhile that would need one.
-        done = retire_keys(folder, _needed(held, store), key or ())
+        done = retire_keys(folder, _needed(held, store, {} if force else created_tasks(folder)), key or ())
     if done.kept:
         who = "; ".join(f"{file} by {_listed(needs)}" for file, needs in done.kept.items())
         way_out = "let it finish, or end it with `shuffledp store end`; --key NAME retires another"
+        if _ELSEWHERE in who:
+            way_out = f"name every analyzer's store, or hand that task over; --force if it is not used; {way_out}"
         raise ParameterError("folder", str(folder), f"must have older keys that nothing needs, not {who}", way_out)
     if as_json:
         print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed)})
@@ -212,8 +218,17 @@ def _listed(needs: tuple[str, ...], most: int = 3) -> str:
     return ", ".join(needs[:most]) + more
 
 
-def _needed(held: ExitStack, addresses: list[str]) -> dict[str, list[str]]:
-    """What still needs which key, by the text of its public half."""
+_ELSEWHERE = "which is in none of these stores"
+
+
+def _needed(held: ExitStack, addresses: list[str], created: dict[str, str]) -> dict[str, list[str]]:
+    """What still needs which key, by the text of its public half.
+
+    Args:
+        held: holds the stores as long as it lasts.
+        addresses: of analyzers' stores.
+        created: the keys of tasks that were created, by the tasks' ids: those that no store has may be about to begin.
+    """
     from contextlib import closing
 
     from shuffledp.service.analyzer.needing import needed_keys
@@ -224,7 +239,15 @@ def _needed(held: ExitStack, addresses: list[str]) -> dict[str, list[str]]:
         opened = held.enter_context(closing(_existing(address, open_analyzer_store)))
         for key, who in opened.read(needed_keys).items():
             needed.setdefault(key, []).extend(who)
+        created = {name: key for name, key in created.items() if name not in opened.read(_tasks)}
+    for name, key in created.items():
+        needed.setdefault(key, []).append(f"task {name[:12]}, {_ELSEWHERE}")
     return needed
+
+
+def _tasks(records: Any) -> Any:
+    """Every task that a store has, or had: that it was stays known."""
+    return records.tasks()
 
 
 def _existing(address: str, open_store: Any) -> Any:

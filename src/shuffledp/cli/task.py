@@ -57,7 +57,7 @@ def create(
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.keys import load_expiries, load_hop_public_key
-    from shuffledp.service.rotation import current_public_key
+    from shuffledp.service.rotation import current_public_key, remember_task
     from shuffledp.service.task import Task
 
     key, hops = current_public_key(keys), [load_hop_public_key(each) for each in hop or ()]
@@ -78,6 +78,7 @@ def create(
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(entry_of_served(made))
     settle_name(out)
+    remember_task(keys, made.id, key)
     more = {"out": out, "ledger": ledger}
     folders = KeyFolders(keys if keys.is_dir() else None, tuple(hop or ()))
     _report(made, as_json=as_json, more=more, measured=measured.document(), folders=folders)

@@ -13,6 +13,10 @@ Of a folder whose keys were rotated (`shuffledp.service.rotation`) also
     models-<name>.key    an older signing key: of campaigns that were created with it
     retired.json         older keys that were destroyed, and when
 
+and of one that tasks were created with
+
+    created.json         their ids, and which key each names: until an analyzer has a task, nothing else knows of it
+
 No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
 
 Every hop of a cascade has a folder of its own, made by whoever runs that hop, with tokens of its own:
@@ -47,7 +51,7 @@ WITH_OLDER = 2
 WITH_EXPIRY = 2
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
-RETIRED = "retired.json"
+RETIRED, CREATED = "retired.json", "created.json"
 HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
 HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
 """The roles that a hop has tokens for: nobody opens its batches for it."""
@@ -373,10 +377,18 @@ def _field(file: Path, name: str, *versions: int) -> str:
 
 def retired_keys(folder: Path) -> dict[str, str]:
     """Keys that were destroyed, by their public halves' texts, with the day."""
-    file = folder / RETIRED
+    return _listed(folder / RETIRED, "keys")
+
+
+def created_tasks(folder: Path) -> dict[str, str]:
+    """Tasks and campaigns that were created with a folder, by their ids, with the public half that each names."""
+    return _listed(folder / CREATED, "tasks")
+
+
+def _listed(file: Path, name: str) -> dict[str, str]:
     if not file.exists():
         return {}
-    found = _document(file).get("keys")
+    found = _document(file).get(name)
     return dict(found) if isinstance(found, dict) else {}
 
 

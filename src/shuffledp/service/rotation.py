@@ -23,12 +23,14 @@ from shuffledp.service.crypto import PublicKey
 from shuffledp.service.expiry import check_not_expired
 from shuffledp.service.keys import (
     ANALYZER,
+    CREATED,
     MODELS,
     PUBLIC,
     RETIRED,
     TOKENS,
     VERSION,
     PairFiles,
+    created_tasks,
     is_hops,
     is_overwritten,
     load_expiries,
@@ -163,6 +165,29 @@ def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]], only: Sequenc
         for file, _ in doomed:
             _destroy(folder / file)
     return Retired(tuple(file for file, _ in doomed), {})
+
+
+def remember_task(path: Path, task_id: str, key: PublicKey) -> bool:
+    """Write down that a task was created for a key, beside the key: it is not retired before an analyzer has the task.
+
+    Args:
+        path: what the task was created with: a folder, or a public half's file.
+        task_id: the task's or the campaign's id.
+        key: the analyzer's public half that it names.
+
+    Returns:
+        Whether it was written down: not where there is no secret half, which is all that could be destroyed, or where
+        nothing can be written.
+    """
+    if not path.is_dir() or not ANALYZER.files(path) or is_hops(path):
+        return False
+    try:
+        with _alone(path):
+            known = {**created_tasks(path), task_id: key.text}
+            _put(path / CREATED, json.dumps({"version": VERSION, "tasks": known}, indent=2) + "\n")
+    except ParameterError:
+        return False
+    return True
 
 
 def current_public_key(path: Path) -> PublicKey:
