@@ -81,6 +81,11 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
 
+    @operation("GET /v1/keys", {200: "Public halves, the current one first."}, OPEN)
+    async def show_keys(self, request: Request) -> Response:
+        """Which keys pieces may be encrypted to."""
+        return JSONResponse({"public_keys": self.server.public_keys})
+
     @operation("POST /v1/openings", {200: "A piece; nothing where there is none."}, OPEN, gives=(BINARY,))
     async def lease_piece(self, request: Request) -> Response:
         """A piece of a large batch to open, for a while: a header, ids of copies, ciphertexts."""

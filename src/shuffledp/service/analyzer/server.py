@@ -132,6 +132,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         self._remember_newest(known.id)
         return served
 
+    @property
+    def public_keys(self) -> list[str]:
+        """The texts of the public halves of all keys that it opens with, the current one first."""
+        return sorted((key.text for key in self._openers), key=lambda text: (text != self._public.text, text))
+
     def _check_keys(self, known: Task | RoundTask | Campaign) -> None:
         """Refuse to start without a key that is needed: batches would be read as if nobody had sent anything."""
         has_signing = not isinstance(known, Campaign) or self.desk.signing_of(known) is not None
