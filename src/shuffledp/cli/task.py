@@ -118,7 +118,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
 def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> list[tuple[str, str | None]]:
     from shuffledp.service.cost import LARGE_REPORT_BYTES
 
-    users, speed = task.routing.users, f"at {1e3 * measured.seal_seconds:.2g} ms a message, measured on this machine"
+    users, speed = task.routing.users, measured.speed_in_words(cost)
     large = f", more than {LARGE_REPORT_BYTES:,}" if cost.report_bytes_max > LARGE_REPORT_BYTES else ""
     messages = f"at most {cost.report_messages_max:,} messages, {cost.report_bytes_max:,} bytes{large}"
     return [
