@@ -1,6 +1,7 @@
 """A cascade end to end: every message once, of one length at each hop, and what a hop must refuse or replace."""
 
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +14,8 @@ from harness.cascade import BITS, Cascade, cut, numbered
 from shuffledp import BinarySum, Privacy
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import MeasuredCost, TaskCost
@@ -23,6 +26,7 @@ from shuffledp.service.onion import add_layers
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler.ending import end_task, purge
 from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.shuffler.layers import Suspects, copies_in
 from shuffledp.service.store import open_alone
 from shuffledp.service.task import Task
 
@@ -419,6 +423,41 @@ def test_the_cost_counts_layers() -> None:
     measured = [MeasuredCost.of(cost) for cost in costs]
     assert measured[0].hop_seconds == 0 < measured[1].hop_seconds
     assert measured[1].device_seconds / measured[1].seal_seconds == pytest.approx(4 * costs[0].messages)
+    # What a table calls a message has all its layers.
+    for cost, each, words in zip(costs, measured, ("a message,", "a message with its 4 layers,"), strict=True):
+        said = each.speed_in_words(cost)
+        assert words in said and float(said.split()[1]) == pytest.approx(1e3 * each.device_seconds / cost.messages, 0.1)
+
+
+def test_a_hop_that_doubles_everything_costs_a_bounded_number_of_bytes_a_message() -> None:
+    """Every second message is a copy, found in whatever part it is: of the n / 2 others 25 bytes each are kept."""
+    count, length, parts = 20_000, 8, 10
+    messages = np.repeat(np.arange(count // 2, dtype=np.uint64), 2)
+    messages = messages[uniform_permutation(count, bits=RandomBits.seeded(7))]
+    bodies = [each.tobytes() for each in np.split(messages, parts)]
+    tracemalloc.start()
+    try:
+        suspects = Suspects(bits=RandomBits.seeded(8))
+        for body in bodies:
+            suspects.look(body, length)
+        found = [suspects.copies_in(body, length) + place * count // parts for place, body in enumerate(bodies)]
+        copies = np.concatenate(found)
+        del found
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert copies.size == count // 2 and np.array_equal(copies, copies_in(b"".join(bodies), length))
+    # The copies' own places are the caller's.
+    assert 12.5 * count <= kept - copies.nbytes < 13.5 * count
+
+
+def test_messages_that_share_a_hash_by_chance_are_no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspects = Suspects(bits=RandomBits.seeded(9))
+    digest = suspects._digest
+    monkeypatch.setattr(suspects, "_digest", lambda message, size: bytes(8) if size == 8 else digest(message, size))
+    suspects.look(b"abcxyzabcuvwxyzabc", 3)
+    assert suspects.copies_in(b"abcxyzabc", 3).tolist() == [2]
+    assert suspects.copies_in(b"uvwxyzabc", 3).tolist() == [1, 2]
 
 
 # --- campaigns ------------------------------------------------------------------------------------
