@@ -45,7 +45,13 @@ MakeTask = Callable[..., Task]
 @pytest.fixture
 def serve(service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, store_address: Address) -> Any:
     """Both servers on the stores of this test, as often as one likes, one after the other."""
-    return lambda: service_of(tmp_path, key, tokens, address=store_address)
+    return lambda **more: service_of(tmp_path, key, tokens, address=store_address, **more)
+
+
+@pytest.fixture
+def plain(service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens) -> Any:
+    """Both servers on files."""
+    return lambda: service_of(tmp_path, key, tokens)
 
 
 @pytest.fixture
@@ -138,12 +144,11 @@ def test_an_ended_task_takes_no_batch_in_pieces_either(
 @pytest.mark.parametrize("answers", [False, True])
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_batch_whose_acknowledgement_was_lost_leaves_though_its_task_has_ended(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-    answers: bool, whole: bool,
-) -> None:  # fmt: skip
+    serve: Any, make_task: MakeTask, store_address: Address, answers: bool, whole: bool
+) -> None:
     """It was read, and the analyzer was purged before the shuffler could send it again."""
     sizes = BatchSizes() if whole else BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=sizes)
+    service = serve(sizes=sizes)
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -157,7 +162,7 @@ def test_a_batch_whose_acknowledgement_was_lost_leaves_though_its_task_has_ended
     service.stop()
     [purged] = alone(store_address("analyzer"), lambda store: analyzer_ending.purge(store, answers=answers))
     assert purged.what["batches' totals"] == 1
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=sizes)
+    service = serve(sizes=sizes)
     assert service.shuffler.counts(task.id)["batches_waiting"] == 1
     assert service.shuffler.send_waiting() and service.shuffler.counts(task.id)["batches_waiting"] == 0
     assert service.analyzer.read_all() == 0 and service.analyzer.progress(task.id).batches_received == 0
@@ -182,11 +187,10 @@ def test_a_batch_that_was_not_taken_is_not_called_taken_because_its_task_has_end
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_batch_that_was_taken_and_dropped_unread_is_not_sent_for_ever(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-    whole: bool,
-) -> None:  # fmt: skip
+    serve: Any, make_task: MakeTask, store_address: Address, whole: bool
+) -> None:
     sizes = BatchSizes() if whole else BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=sizes)
+    service = serve(sizes=sizes)
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -196,7 +200,7 @@ def test_a_batch_that_was_taken_and_dropped_unread_is_not_sent_for_ever(
     back = store_address("analyzer")
     done = alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
     assert done.what == {"unread batches": 1} and look_for_remains(back).found == ()
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=sizes)
+    service = serve(sizes=sizes)
     assert service.shuffler.send_waiting() and service.analyzer.read_all() == 0
     service.stop()
 
@@ -257,12 +261,11 @@ def test_what_is_dropped_leaves_nothing(serve: Any, make_task: MakeTask, store_a
 
 @pytest.mark.parametrize("received", [True, False])
 def test_batches_in_pieces_are_dropped_whole(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-    received: bool,
-) -> None:  # fmt: skip
+    serve: Any, make_task: MakeTask, store_address: Address, received: bool
+) -> None:
     """Pieces that came before their manifest, too; the doctor finds those of a batch that was read."""
     in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service = serve(sizes=in_pieces)
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -277,12 +280,10 @@ def test_batches_in_pieces_are_dropped_whole(
     assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
 
 
-def test_pieces_that_a_killed_analyzer_left_are_purged(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-) -> None:  # fmt: skip
+def test_pieces_that_a_killed_analyzer_left_are_purged(serve: Any, make_task: MakeTask, store_address: Address) -> None:
     """It was killed when the batch was read, and before its pieces were deleted."""
     in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service = serve(sizes=in_pieces)
     service.analyzer._drop_pieces = lambda *_: None
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
@@ -394,11 +395,9 @@ def refuted(capsys: pytest.CaptureFixture[str], address: str, words: str) -> Non
 
 
 def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
-    service_of: Any,
+    plain: Any,
     make_task: MakeTask,
     tmp_path: Path,
-    key: PrivateKey,
-    tokens: Tokens,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -412,7 +411,7 @@ def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
 
     monkeypatch.setattr(SqliteShufflerRecords, "purge", forgets)
     monkeypatch.setattr(SqliteAnalyzerRecords, "add_total", keeps)
-    service = service_of(tmp_path, key, tokens)
+    service = plain()
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -424,17 +423,15 @@ def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
 
 
 def test_a_store_that_does_not_overwrite_is_caught(
-    service_of: Any,
+    plain: Any,
     make_task: MakeTask,
     tmp_path: Path,
-    key: PrivateKey,
-    tokens: Tokens,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pragmas = tuple(each.replace("secure_delete=ON", "secure_delete=OFF") for each in engine._PRAGMAS)
     monkeypatch.setattr(engine, "_PRAGMAS", pragmas)
-    service = service_of(tmp_path, key, tokens)
+    service = plain()
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.work()

@@ -22,8 +22,9 @@ from shuffledp.protocols.learner import DeviceStep, Learner, Seating
 from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
-from shuffledp.service.expiry import NEVER, Expiries, check_not_expired, expiries_from
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, version_with
+from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.rounds import RoundsRouting, round_id, split_round
 from shuffledp.service.routing import Routing
 from shuffledp.service.task import RoundTask, canonical
@@ -61,7 +62,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class Campaign(NamesRecipients):
     """An immutable document; everything else follows from it.
 
     Attributes:
@@ -252,22 +253,6 @@ class Campaign:
     def waiting(self) -> Waiting:
         """What becomes of a round that does not fill."""
         return Waiting.from_document(self.document.get("waiting"))
-
-    @property
-    def public_key(self) -> PublicKey:
-        """What devices encrypt to."""
-        return PublicKey.from_text(str(self.document.get("public_key")))
-
-    @cached_property
-    def hops(self) -> tuple[PublicKey, ...]:
-        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
-        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
-
-    @cached_property
-    def expires(self) -> Expiries:
-        """The last days of those of its keys that expire: nobody seals to them afterwards."""
-        keys = (key.text for key in (self.public_key, *self.hops))
-        return expiries_from(self.document.get("expires"), keys)
 
     @property
     def signing_key(self) -> VerifyingKey:

@@ -19,14 +19,15 @@ from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
-from shuffledp.service.expiry import NEVER, Expiries, check_not_expired, expiries_from
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, version_with
+from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(NamesRecipients):
     """An immutable document; everything else follows from it.
 
     Attributes:
@@ -159,22 +160,6 @@ class Task:
     def routing(self) -> Routing:
         """What the shuffler may know."""
         return Routing.from_document(self.document.get("routing"))
-
-    @property
-    def public_key(self) -> PublicKey:
-        """What clients encrypt to."""
-        return PublicKey.from_text(str(self.document.get("public_key")))
-
-    @cached_property
-    def hops(self) -> tuple[PublicKey, ...]:
-        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
-        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
-
-    @cached_property
-    def expires(self) -> Expiries:
-        """The last days of those of its keys that expire: nobody seals to them afterwards."""
-        keys = (key.text for key in (self.public_key, *self.hops))
-        return expiries_from(self.document.get("expires"), keys)
 
     @property
     def categories(self) -> Categories | None:
