@@ -19,7 +19,8 @@ from shuffledp.cli.foreign_keys import check_task_keys, doubt_of_tokens
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.server import AnalyzerServer
-from shuffledp.service.keys import ANALYZER, created_tasks, load_private_key, load_public_key, load_tokens, make_keys
+from shuffledp.service.key_notes import created_tasks
+from shuffledp.service.keys import ANALYZER, load_private_key, load_public_key, load_tokens, make_keys
 from shuffledp.service.rotation import retire_keys, rotate_keys
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store

@@ -20,7 +20,8 @@ from shuffledp.service.client.client import Client
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey, SigningKey
 from shuffledp.service.expiry import EXPIRING_VERSION, check_not_expired, last_day
-from shuffledp.service.keys import ANALYZER, load_expiries, load_public_key, make_hop_keys, make_keys
+from shuffledp.service.key_notes import load_expiries
+from shuffledp.service.keys import ANALYZER, load_public_key, make_hop_keys, make_keys
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.rotation import current_public_key, rotate_keys
 from shuffledp.service.task import Task, canonical

@@ -54,7 +54,7 @@ class MakingOptions:
 
     def expires(self) -> dict[str, str]:
         """The last days of those keys that expire."""
-        from shuffledp.service.keys import load_expiries
+        from shuffledp.service.key_notes import load_expiries
 
         return load_expiries(self.keys, self.hop or ())
 

@@ -8,7 +8,8 @@ from shuffledp.cli.doctor_checks import Check, Checks, name_of_store
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.expiry import today
-from shuffledp.service.keys import ANALYZER, MODELS, PUBLIC, load_expiries, load_public_key, load_tokens
+from shuffledp.service.key_notes import load_expiries
+from shuffledp.service.keys import ANALYZER, MODELS, PUBLIC, load_public_key, load_tokens
 from shuffledp.service.rotation import whereabouts
 from shuffledp.service.store import inspect_store, look_into_analyzer
 

@@ -177,7 +177,7 @@ def retire(
     as_json: options.AsJson = False,
 ) -> None:
     """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
-    from shuffledp.service.keys import created_tasks
+    from shuffledp.service.key_notes import created_tasks
     from shuffledp.service.rotation import retire_keys, retire_tokens
 
     if tokens:

@@ -56,7 +56,8 @@ def create(
     from shuffledp.randomness import RandomBits
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
-    from shuffledp.service.keys import load_expiries, load_hop_public_key
+    from shuffledp.service.key_notes import load_expiries
+    from shuffledp.service.keys import load_hop_public_key
     from shuffledp.service.rotation import current_public_key, remember_task
     from shuffledp.service.task import Task
 

@@ -32,7 +32,6 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -41,7 +40,6 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
-from shuffledp.service.expiry import expiries_from
 from shuffledp.service.tokens import OPEN, ROLES, Tokens
 
 VERSION = 1
@@ -267,7 +265,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
-    return PublicKey.from_text(_public(_file(path, PUBLIC), "public_key"))
+    return PublicKey.from_text(_public(key_file(path, PUBLIC), "public_key"))
 
 
 def is_hops(folder: Path) -> bool:
@@ -277,31 +275,12 @@ def is_hops(folder: Path) -> bool:
 
 def load_hop_key(path: Path) -> PrivateKey:
     """A hop's key from its folder or file; refused if anybody but its owner may read it."""
-    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
+    return PrivateKey.from_text(_field(key_file(path, HOP_PRIVATE), "private_key"))
 
 
 def load_hop_public_key(path: Path) -> PublicKey:
     """The key of a hop's layer, from its folder or file."""
-    return PublicKey.from_text(_public(_file(path, HOP_PUBLIC), "public_key"))
-
-
-def load_expiries(keys: Path | None, hops: Sequence[Path] = ()) -> dict[str, str]:
-    """The last days of those public halves that have one, by their texts: an analyzer's, and hops'.
-
-    Args:
-        keys: an analyzer's folder, or its public half's file; None where it is not asked for.
-        hops: folders of hops, or their public halves' files.
-
-    Raises:
-        DataError: a last day is no date.
-    """
-    files = [*([] if keys is None else [_file(keys, PUBLIC)]), *(_file(each, HOP_PUBLIC) for each in hops)]
-    found: dict[str, str] = {}
-    for file in files:
-        document = _document(file, VERSION, WITH_EXPIRY)
-        if "expires" in document:
-            found |= expiries_from({document["public_key"]: document["expires"]}, [document["public_key"]])
-    return found
+    return PublicKey.from_text(_public(key_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -311,12 +290,12 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_verifying_key(path: Path) -> VerifyingKey:
     """What devices check models with, from its folder or file."""
-    return VerifyingKey.from_text(_field(_file(path, VERIFYING), "signing_key"))
+    return VerifyingKey.from_text(_field(key_file(path, VERIFYING), "signing_key"))
 
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    document = _document(_file(path, TOKENS), VERSION, WITH_OLDER)
+    document = key_document(key_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
@@ -356,7 +335,7 @@ def check_private(file: Path, parameter: str) -> None:
             raise DataError(parameter, str(file), problem, f"run: chmod 600 {file}, or make new keys if others read it")
 
 
-def _file(path: Path, name: str) -> Path:
+def key_file(path: Path, name: str) -> Path:
     """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
     file = path / name if path.is_dir() else path
     if name not in _PUBLIC_FILES:
@@ -369,27 +348,10 @@ def _public(file: Path, name: str) -> str:
 
 
 def _field(file: Path, name: str, *versions: int) -> str:
-    value = _document(file, *versions).get(name)
+    value = key_document(file, *versions).get(name)
     if not isinstance(value, str):
         raise DataError("keys", str(file), f"must have a {name}", _MAKE)
     return value
-
-
-def retired_keys(folder: Path) -> dict[str, str]:
-    """Keys that were destroyed, by their public halves' texts, with the day."""
-    return _listed(folder / RETIRED, "keys")
-
-
-def created_tasks(folder: Path) -> dict[str, str]:
-    """Tasks and campaigns that were created with a folder, by their ids, with the public half that each names."""
-    return _listed(folder / CREATED, "tasks")
-
-
-def _listed(file: Path, name: str) -> dict[str, str]:
-    if not file.exists():
-        return {}
-    found = _document(file).get(name)
-    return dict(found) if isinstance(found, dict) else {}
 
 
 def _instead(file: Path) -> str:
@@ -402,7 +364,8 @@ def _instead(file: Path) -> str:
     return "check the path"
 
 
-def _document(file: Path, *versions: int) -> dict[str, Any]:
+def key_document(file: Path, *versions: int) -> dict[str, Any]:
+    """A file of a folder of keys, of one of these versions, or of the first."""
     try:
         document: Any = json.loads(file.read_bytes())
     except FileNotFoundError:

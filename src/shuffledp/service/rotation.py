@@ -21,6 +21,7 @@ from shuffledp.files import locked, settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PublicKey
 from shuffledp.service.expiry import check_not_expired
+from shuffledp.service.key_notes import created_tasks, load_expiries, retired_keys
 from shuffledp.service.keys import (
     ANALYZER,
     CREATED,
@@ -30,13 +31,10 @@ from shuffledp.service.keys import (
     TOKENS,
     VERSION,
     PairFiles,
-    created_tasks,
     is_hops,
     is_overwritten,
-    load_expiries,
     load_public_key,
     load_tokens,
-    retired_keys,
     token_name,
     tokens_text,
     write_secret,
