@@ -150,14 +150,12 @@ def _prefixed(part: bytes) -> bytes:
 
 def _padded(head: bytes, fields: Fields, content: bytes, length: int | None) -> bytes:
     lines = b"".join(_prefixed(part.encode("latin-1")) for field in fields for part in field)
-    whole = head + _prefixed(lines) + _prefixed(content)
-    if length is None:
-        # Sections at the end that are empty may be left out.
-        return whole if content else head + _prefixed(lines) if lines else head
-    # The trailer section's length is 0, and so is all padding after it.
-    if len(whole) > length:
+    # Sections at the end that are empty are left out: padding stands for them, as it does for the trailers.
+    sections = _prefixed(lines) + _prefixed(content) if content else _prefixed(lines) if lines else b""
+    whole = head + sections
+    if length is not None and len(whole) > length:
         raise _refused(f"{len(whole)} bytes", f"must fit into the {length} bytes that all of its kind have")
-    return whole.ljust(length, b"\0")
+    return whole.ljust(length or 0, b"\0")
 
 
 def _refused(value: str, problem: str) -> DataError:

@@ -23,7 +23,6 @@ from shuffledp.service.oblivious.key_config import HEADER_BYTES, KeyConfig
 if TYPE_CHECKING:
     from pyhpke import CipherSuite, ContextInterface, KEMKeyPair
 
-REQUEST_TYPE, RESPONSE_TYPE = "message/ohttp-req", "message/ohttp-res"
 _REQUEST_LABEL, _RESPONSE_LABEL = b"message/bhttp request\0", b"message/bhttp response"
 _ENC_BYTES, _TAG_BYTES, _KEY_BYTES, _NONCE_BYTES = 32, 16, 16, 12
 # As long as the longer of key and nonce.

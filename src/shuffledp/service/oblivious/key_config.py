@@ -8,8 +8,8 @@ from pathlib import Path
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.service.crypto import PublicKey
+from shuffledp.service.openapi import OHTTP_KEYS
 
-MEDIA_TYPE = "application/ohttp-keys"
 X25519_HKDF_SHA256, HKDF_SHA256, AES_128_GCM = 0x0020, 0x0001, 0x0001
 """The one suite that is taken, by its numbers in HPKE: key encapsulation, key derivation, encryption."""
 HEADER_BYTES = 7
@@ -102,7 +102,7 @@ def _taken(text: bytes, place: int) -> tuple[bytes, int]:
 
 
 def _wrong(what: str) -> DataError:
-    return DataError("gateway_keys", what, f"must be of type {MEDIA_TYPE}, whole", _AGAIN)
+    return DataError("gateway_keys", what, f"must be of type {OHTTP_KEYS}, whole", _AGAIN)
 
 
 def load_configs(path: Path) -> tuple[KeyConfig, ...]:
