@@ -1,8 +1,8 @@
-"""`shuffledp serve`: a shuffler, an analyzer, both, or a whole cascade, for as long as one likes."""
+"""`shuffledp serve`: a shuffler, an analyzer, both, a whole cascade, or a relay, for as long as one likes."""
 
 import json
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from shuffledp.cli.running import run_servers
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 S = TypeVar("S", bound=Any)
 
-serve_app = typer.Typer(help="Run a shuffler, an analyzer, both, or a cascade, until interrupted.")
+serve_app = typer.Typer(help="Run a shuffler, an analyzer, both, a cascade, or a relay, until interrupted.")
 
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
@@ -91,7 +92,7 @@ def serve_shuffler(
             typer.echo(f"warning: {doubt}", err=True)
         return made
 
-    _run({"shuffler" if hop is None else f"hop {hop}": (address, make)})
+    run_servers({"shuffler" if hop is None else f"hop {hop}": (address, make)})
 
 
 @serve_app.command("analyzer")
@@ -126,7 +127,7 @@ def serve_analyzer(
     def make() -> "Server":
         return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins, page)
 
-    _run({"analyzer": (address, make)}, page=None if page == "off" else address.url)
+    run_servers({"analyzer": (address, make)}, page=None if page == "off" else address.url)
 
 
 @serve_app.command("all")
@@ -157,7 +158,7 @@ def serve_all(
         folder.mkdir(parents=True, exist_ok=True)
         return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins)
 
-    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
+    run_servers({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
 
 
 @serve_app.command("cascade")
@@ -201,7 +202,32 @@ def serve_cascade(
         return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1], origins=origins)
 
     hops = {f"hop {number}": (addresses[number - 1], partial(make_hop, number)) for number in range(len(hop), 0, -1)}
-    _run({"analyzer": (addresses[-1], make_analyzer), **hops})
+    run_servers({"analyzer": (addresses[-1], make_analyzer), **hops})
+
+
+@serve_app.command("relay")
+def serve_relay(
+    gateway: Annotated[str, typer.Option(help="The shuffler, or another gateway, that it carries to.", metavar="URL")],
+    port: Port = 8003,
+    host: Host = "127.0.0.1",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    uds: Uds = None,
+    behind_proxy: BehindProxy = False,
+    allow_origin: AllowOrigin = None,
+) -> None:
+    """Carries sealed reports to one gateway, which then sees no addresses; it logs and keeps nothing: for a trial."""
+    from shuffledp.service.oblivious.relay import gateway_url, relay_app
+    from shuffledp.service.origins import Origins
+    from shuffledp.service.serving import Address, uvicorn_server
+
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
+    url, origins = gateway_url(gateway), Origins.of(allow_origin)
+
+    def make() -> "Server":
+        return uvicorn_server(relay_app(url, origins=origins), address)
+
+    run_servers({"relay": (address, make)}, silent=True)
 
 
 @dataclass(frozen=True)
@@ -258,6 +284,7 @@ def _shuffler(
 ) -> "Server":
     from shuffledp.cli.foreign_keys import check_roles, check_task_keys
     from shuffledp.service.keys import load_tokens
+    from shuffledp.service.oblivious.gateway_keys import gateway_of
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.server import ShufflerServer, post_to
@@ -266,6 +293,7 @@ def _shuffler(
 
     tokens = load_tokens(keys)
     check_roles(keys, tokens, ENROL, HOP)
+    gateway = gateway_of(keys)
     if hop is None:
         for doubt in check_task_keys(keys, texts):
             typer.echo(f"warning: {doubt}", err=True)
@@ -275,7 +303,7 @@ def _shuffler(
         server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds, layer=layer)
         for text in texts:
             server.add_task(text)
-    return uvicorn_server(shuffler_app(server, tokens, limits, origins), address)
+    return uvicorn_server(shuffler_app(server, tokens, limits, origins, gateway), address)
 
 
 def _analyzer(
@@ -355,25 +383,3 @@ def _text(path: Path, parameter: str, kind: str, other: str) -> str:
     if found in ("a task", "a campaign") and found != kind:
         raise ParameterError(parameter, path, f"must be {kind}'s file, not {found}'s", f"give it as {other}")
     return text
-
-
-def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None = None) -> None:
-    """Take every address, then make the servers and serve until one of them is told to stop; then all do.
-
-    Args:
-        roles: what each server is, with where it listens and how it is made.
-        page: where a browser is answered; None where none is.
-    """
-    from shuffledp.service.serving import run_until_told
-    from shuffledp.service.telemetry import log_to_stderr
-
-    with ExitStack() as taken:
-        sockets = [taken.enter_context(address.taken()) for address, _ in roles.values()]
-        servers = [make() for _, make in roles.values()]
-        log_to_stderr()
-        for role, (address, _) in roles.items():
-            typer.echo(f"{role} on {address.url}", err=True)
-        if page is not None:
-            typer.echo(f"look at it in a browser: {page}/", err=True)
-        typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
-        run_until_told(servers, sockets, lambda words: typer.echo(words, err=True))

@@ -72,6 +72,8 @@ TOO_EARLY = ProblemKind("too-early", 425, "A copy of this request was answered b
 TOO_MANY = ProblemKind("too-many", 429, "This token asks too often")
 BUSY = ProblemKind("busy", 429, "Too much waits to be sent on")
 BROKEN = ProblemKind("internal", 500, "A bug")
+GATEWAY_AWAY = ProblemKind("gateway-away", 502, "The relay does not reach the gateway")
 NO_ROOM = ProblemKind("no-room", 503, "The store cannot be written")
+GATEWAY_SLOW = ProblemKind("gateway-slow", 504, "The gateway does not answer the relay in time")
 
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, ProblemKind))
