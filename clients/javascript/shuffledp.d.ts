@@ -59,6 +59,10 @@ export interface Options {
   token: string;
   /** Where reports wait; memory if left out. */
   outbox?: Outbox;
+  /** Who carries requests, so that the shuffler does not see where they come from; https unless it is this machine. */
+  relay?: string;
+  /** With a relay: the content of the shuffler's gateway.ohttp-keys, part of the application as taskId is. */
+  gatewayKeys?: Uint8Array;
   /** For how many seconds a request that fails in passing is tried again; 60. */
   patience?: number;
 }

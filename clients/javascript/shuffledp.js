@@ -9,6 +9,7 @@ import { SecureBits } from "./internal/bits.js";
 import { ask, checkUrl } from "./internal/calls.js";
 import { insist, ShuffleDPError } from "./internal/errors.js";
 import { memoryOutbox } from "./internal/outbox.js";
+import { reachedBy } from "./internal/relay.js";
 import { recipients, reportBody } from "./internal/sealing.js";
 import { checkSeat, fromHex, readTask, toHex } from "./internal/task.js";
 
@@ -40,11 +41,11 @@ export class Client {
   }
 
   /** A client of a task that was checked: its text has the id, its method is known, messages can be sealed to its key. */
-  static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60 }) {
+  static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60, relay, gatewayKeys }) {
     const url = checkUrl(shuffler);
     insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII.");
     const read = await readTask(task, taskId);
-    const fetch = globalThis.fetch.bind(globalThis);
+    const fetch = reachedBy(globalThis.fetch.bind(globalThis), read.schedule.routing, relay, gatewayKeys);
     return new Client(read, await recipients(read.keys), { url, token, patience, fetch, pause: wait }, outbox);
   }
 

@@ -10,7 +10,7 @@ const LONGEST_PAUSE = 20;
 const TIMEOUT_SECONDS = 30;
 
 /** A server's address without a slash at its end; https unless it is this machine. */
-export function checkUrl(text) {
+export function checkUrl(text, name = "shuffler") {
   let url;
   try {
     url = new URL(text);
@@ -18,9 +18,9 @@ export function checkUrl(text) {
     url = null;
   }
   const plain = url && !url.username && !url.password && !url.search && !url.hash;
-  insist(plain && /^https?:$/.test(url.protocol), `shuffler must be an address, got ${String(text)}.`);
+  insist(plain && /^https?:$/.test(url.protocol), `${name} must be an address, got ${String(text)}.`);
   const here = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
-  insist(here || url.protocol === "https:", `shuffler must be https unless it is this machine, got ${text}.`);
+  insist(here || url.protocol === "https:", `${name} must be https unless it is this machine, got ${text}.`);
   return url.href.replace(/\/+$/, "");
 }
 

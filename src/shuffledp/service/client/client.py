@@ -152,8 +152,7 @@ class Client:
         url = check_url(shuffler_url, "shuffler")
         self._owns_http = http is None or relay is not None
         if relay is not None:
-            length = request_length(task.routing.longest_report_bytes)
-            http = httpx.Client(transport=RelayTransport(relay, length, http))
+            http = httpx.Client(transport=RelayTransport(relay, request_length(task.routing), http))
         self._calls = Calls(url, token, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
         self._owns_outbox = not isinstance(outbox, Outbox)
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)

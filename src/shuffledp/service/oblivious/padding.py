@@ -1,5 +1,7 @@
 """How long requests and answers are that a relay carries: their lengths must not say what they are."""
 
+from shuffledp.service.routing import Routing
+
 _STEP = 256
 # For all that is no ciphertext: method, path, fields with the token, the seat, and lengths.
 HEAD_BYTES = 1024
@@ -8,16 +10,22 @@ LARGEST_SEALED = 65 << 20
 """No sealed request is longer: an upload of 64 MB, and what is around it."""
 
 
-def request_length(longest_report_bytes: int) -> int:
-    """How long every request of a task is, before it is sealed: that of its longest report, rounded up.
+def request_length(routing: Routing) -> int:
+    """How long every request of a task is, before it is sealed: no report of it is longer.
+
+    It takes a batch of every level, each with as many messages as the one that has most: any client can compute that,
+    in any language, and clients of all kinds look the same.
 
     Args:
-        longest_report_bytes: of the task's routing; no report has more.
+        routing: the task's.
 
-    >>> request_length(0), request_length(2002), request_length(2048)
-    (1024, 3072, 3072)
+    >>> messages = {10: 3, 20: 2, 30: 2}
+    >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
+    >>> request_length(routing), HEAD_BYTES + 2 * 3 * 77
+    (1536, 1486)
     """
-    return -(-(longest_report_bytes + HEAD_BYTES) // _STEP) * _STEP
+    longest = routing.shufflers * max(routing.messages.values()) * routing.ciphertext_bytes
+    return -(-(longest + HEAD_BYTES) // _STEP) * _STEP
 
 
 def answer_length(length: int) -> int:
