@@ -174,15 +174,19 @@ class _Reader:
         return len(self.message) - self.place
 
     def take(self, count: int) -> bytes:
-        if count > self.left:
+        start = self.place
+        end = start + count
+        if end > len(self.message):
             raise _refused(f"{self.left} bytes", f"must not end before {count} that are announced")
-        self.place += count
-        return self.message[self.place - count : self.place]
+        self.place = end
+        return self.message[start:end]
 
     def varint(self) -> int:
         first = self.take(1)[0]
-        size = 1 << (first >> 6)
-        return int.from_bytes(bytes((first & 0x3F,)) + self.take(size - 1), "big")
+        if first < 0x40:
+            return first
+        more = (1 << (first >> 6)) - 1
+        return (first & 0x3F) << 8 * more | int.from_bytes(self.take(more), "big")
 
     def prefixed(self) -> bytes:
         return self.take(self.varint())
