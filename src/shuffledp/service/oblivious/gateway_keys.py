@@ -38,7 +38,8 @@ def make_gateway_key(folder: Path) -> KeyConfig:
     [True, True]
     """
     with alone(folder):
-        if has_gateway_key(folder):
+        # A key without its public half was never given to anybody: whoever made it was killed.
+        if (folder / GATEWAY.public).exists():
             way_out = "make a new one current with `shuffledp keys rotate FOLDER --gateway`"
             raise ParameterError("folder", str(folder), "must have no gateway's key", way_out)
         return _renewed(folder)
