@@ -41,6 +41,8 @@ SURVIVED_STATUS, UNTRIED_STATUS = 3, 2
 _KEYS = {"name", "why", "file", "old", "new"}
 _MOST_SECONDS = 180.0
 _PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "--assert=plain", "-p", "no:cacheprovider")
+# The one plugin that the settings of the suite name.
+_PYTEST += ("-p", "pytest_timeout")
 
 
 class TableError(Exception):
