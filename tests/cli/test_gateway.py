@@ -24,6 +24,8 @@ def test_gateway_keys_are_made_rotated_and_retired(keys: Path, run: Any, asked: 
     assert "gateway.ohttp-keys" in said and "older keys" in said and "retire" in said and "serve relay" in said
     again = asked("keys", "rotate", keys, "--gateway")
     assert len(again["older_keys"]) == 2
+    looked = {check["name"]: check for check in asked("doctor", "--keys", keys)["checks"]}
+    assert looked["older gateway's keys"]["found"] == ", ".join(sorted(again["older_keys"]))
     done = asked("keys", "retire", keys, "--gateway")
     assert sorted(done["destroyed"]) == sorted(again["older_keys"])
     assert "none: there are no older keys" in run("keys", "retire", keys, "--gateway")[1]

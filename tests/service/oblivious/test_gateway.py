@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse,
 from shuffledp.service.oblivious.encapsulation import GatewayKey, seal_request
 from shuffledp.service.oblivious.gateway import Gateway, Once
 from shuffledp.service.oblivious.key_config import KeyConfig, decode_configs
+from shuffledp.service.oblivious.padding import longest_sealed, request_length
 
 PLAN = "binary coins"
 Fields = tuple[tuple[str, str], ...]
@@ -104,6 +106,17 @@ def test_what_it_cannot_open_is_refused_in_the_clear(hidden: Any) -> None:
         "https://iana.org/assignments/http-problem-types#ohttp-key"
     )
     assert hidden.post(sealed, **{"Content-Type": "message/bhttp"}).status_code == 415
+
+
+def test_strangers_cannot_fill_its_memory(hidden: Any, make_task: Callable[..., Any]) -> None:
+    """Before a token is seen, no more is read than the longest request of any task takes, or a megabyte."""
+    assert hidden.post(bytes((1 << 20) + 55)).status_code == 400
+    assert hidden.post(bytes((1 << 20) + 56)).status_code == 413
+    routing = replace(make_task(PLAN).routing, messages={20: 20_000})
+    assert longest_sealed([routing]) == request_length(routing) + 55 > 20_000 * 77
+    hidden.service.shuffler.add_task(json.dumps({"routing": routing.document()}))
+    assert hidden.post(bytes(request_length(routing) + 55)).status_code == 400
+    assert hidden.post(bytes(request_length(routing) + 56)).status_code == 413
 
 
 # --- what it refuses inside ------------------------------------------------------------------------

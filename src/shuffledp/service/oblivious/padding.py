@@ -1,13 +1,17 @@
 """How long requests and answers are that a relay carries: their lengths must not say what they are."""
 
+from collections.abc import Iterable
+
+from shuffledp.service.oblivious.encapsulation import REQUEST_OVERHEAD
 from shuffledp.service.routing import Routing
 
 _STEP = 256
 # For all that is no ciphertext: method, path, fields with the token, the seat, and lengths.
 HEAD_BYTES = 1024
 ANSWER_STEP = 4096
-LARGEST_SEALED = 65 << 20
-"""No sealed request is longer: an upload of 64 MB, and what is around it."""
+LARGEST_CARRIED = 4 << 20
+"""A relay carries no longer request: it cannot know which tasks there are."""
+_ALWAYS_TAKEN = 1 << 20
 
 
 def request_length(routing: Routing) -> int:
@@ -26,6 +30,15 @@ def request_length(routing: Routing) -> int:
     """
     longest = routing.shufflers * max(routing.messages.values()) * routing.ciphertext_bytes
     return -(-(longest + HEAD_BYTES) // _STEP) * _STEP
+
+
+def longest_sealed(routings: Iterable[Routing]) -> int:
+    """How long a sealed request may be that a gateway takes: nobody has shown a token before it is read.
+
+    Args:
+        routings: of all tasks that are known; one more, which another process was given, may have requests of 1 MB.
+    """
+    return max([_ALWAYS_TAKEN, *map(request_length, routings)]) + REQUEST_OVERHEAD
 
 
 def answer_length(length: int) -> int:

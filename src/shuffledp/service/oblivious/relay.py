@@ -20,7 +20,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.http import problem, read_body
 from shuffledp.service.oblivious.encapsulation import REQUEST_OVERHEAD
-from shuffledp.service.oblivious.padding import LARGEST_SEALED
+from shuffledp.service.oblivious.padding import LARGEST_CARRIED
 from shuffledp.service.openapi import OHTTP_ANSWER, OHTTP_REQUEST
 from shuffledp.service.origins import Origins
 from shuffledp.service.problems import (
@@ -70,7 +70,7 @@ def gateway_url(url: str) -> str:
 
 
 def relay_app(
-    gateway: str, *, origins: Origins | None = None, most: int = LARGEST_SEALED, transport: Any = None
+    gateway: str, *, origins: Origins | None = None, most: int = LARGEST_CARRIED, transport: Any = None
 ) -> Starlette:
     """The application of a relay to one gateway.
 

@@ -15,7 +15,7 @@ from shuffledp.service.http import Endpoints, build_app, problem, read_body, tex
 from shuffledp.service.limits import Limits
 from shuffledp.service.oblivious.gateway import Gateway
 from shuffledp.service.oblivious.inside import answer_inside, response_inside
-from shuffledp.service.oblivious.padding import LARGEST_SEALED
+from shuffledp.service.oblivious.padding import longest_sealed
 from shuffledp.service.openapi import (
     BINARY,
     HTML,
@@ -72,6 +72,8 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         super().__init__(server)
         self._commits = _Commits(server)
         self._gateway = gateway
+        # For how many tasks and campaigns it was computed.
+        self._longest = ((-1, -1), 0)
         members = vars(ShufflerEndpoints)
         self._inside = frozenset(members[name].operation.route for name in _INSIDE)
 
@@ -187,6 +189,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
             raise RefusedError(NOT_FOUND, words)
         return self._gateway
 
+    def _longest_sealed(self) -> int:
+        tasks, campaigns = self.server.tasks, self.server.campaigns
+        if self._longest[0] != (known := (len(tasks), len(campaigns))):
+            layouts = (layout for campaign in campaigns.values() for layout in campaign.layouts)
+            self._longest = known, longest_sealed([*tasks.values(), *layouts])
+        return self._longest[1]
+
     @operation(
         "POST /.well-known/ohttp-gateway",
         {200: "Sealed, whatever the answer is."},
@@ -197,7 +206,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def pass_gateway(self, request: Request) -> Response:
         """A sealed request for seats, reports or the task (RFC 9458), which a relay brings: nobody sees who sent it."""
         gateway, app = self._as_gateway(), request.app
-        body = await read_body(request, LARGEST_SEALED)
+        body = await read_body(request, self._longest_sealed())
         sealed = await gateway.answer(
             body,
             lambda inner: answer_inside(app, inner, self._inside),
