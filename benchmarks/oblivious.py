@@ -6,8 +6,8 @@ Rates are by CPU time of one process: other programs on the machine do not chang
 import argparse
 import hashlib
 import json
+import multiprocessing
 import os
-import socket
 import sys
 import tempfile
 import time
@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 from report import figure, report, shown
 
-from service import CONNECTIONS, SPAWN, four_levels, reports_for, request, send_all, single_body, singles
+from service import CONNECTIONS, four_levels, reports_for, request, send_all, served, single_body, singles
 from shuffledp import RandomBits
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse
@@ -117,18 +117,8 @@ def beside_plain_http(folder: Path, count: int) -> list[dict]:
     tokens, key, routing = Tokens.generate(bits=SECURE), PrivateKey.generate(), four_levels(14_500)
     text = json.dumps({"routing": routing.document()})
     task_id, gateway_key = hashlib.sha256(text.encode()).hexdigest(), GatewayKey.of(key)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = SPAWN.Process(target=serve_gateway, args=(port, folder, text, tokens, key.text))
-    process.start()
-    try:
-        for _ in range(300):
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                time.sleep(0.1)
+    with served(serve_gateway, folder, text, tokens, key.text) as port:
+        [process] = multiprocessing.active_children()
         reports = reports_for(port, task_id, tokens, 4 * count)
         length, used = request_length(routing), {"plain": 0.0, "sealed": 0.0}
         for start in range(0, 4 * count, 2 * count):
@@ -158,9 +148,6 @@ def beside_plain_http(folder: Path, count: int) -> list[dict]:
         headers = {"Authorization": f"Bearer {tokens.secrets['enrol']}"}
         counts = httpx.get(f"http://127.0.0.1:{port}/v1/tasks/{task_id}", headers=headers).json()["counts"]
         assert counts["reports"] == 4 * count, counts
-    finally:
-        process.terminate()
-        process.join(30)
     rates = {name: 2 * count / seconds for name, seconds in used.items()}
     note = f"{rates['sealed']:,.0f} beside {rates['plain']:,.0f} a second of CPU, with the store's commits"
     added = 1e6 * (1 / rates["sealed"] - 1 / rates["plain"])

@@ -11,14 +11,9 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey
 from shuffledp.service.oblivious import encapsulation
 from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse
-from shuffledp.service.oblivious.encapsulation import (
-    REQUEST_OVERHEAD,
-    RESPONSE_OVERHEAD,
-    GatewayKey,
-    check_installed,
-    seal_request,
-)
+from shuffledp.service.oblivious.encapsulation import GatewayKey, check_installed, seal_request
 from shuffledp.service.oblivious.key_config import KeyConfig, decode_configs, encode_configs
+from shuffledp.service.oblivious.padding import REQUEST_OVERHEAD, RESPONSE_OVERHEAD
 
 SECRET = bytes.fromhex("3c168975674b2fa8e465970b79c8dcf09f1c741626480bd4c6162fc5b6a98e1a")
 CONFIG = bytes.fromhex("01002031e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e79815500080001000100010003")

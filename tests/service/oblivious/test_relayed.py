@@ -12,9 +12,8 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.service.client import AnswerError, Client, Relay, ReportError, UnreachableError
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse
-from shuffledp.service.oblivious.encapsulation import REQUEST_OVERHEAD, RESPONSE_OVERHEAD
 from shuffledp.service.oblivious.key_config import KeyConfig, encode_configs
-from shuffledp.service.oblivious.padding import ANSWER_STEP, request_length
+from shuffledp.service.oblivious.padding import ANSWER_STEP, REQUEST_OVERHEAD, RESPONSE_OVERHEAD, request_length
 
 PLAN = "binary coins"
 SEALED = {"Content-Type": "message/ohttp-res"}

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from shuffledp.errors import DataError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse
-from shuffledp.service.oblivious.encapsulation import REQUEST_OVERHEAD, GatewayKey
-from shuffledp.service.oblivious.key_config import HEADER_BYTES, encode_configs
-from shuffledp.service.oblivious.padding import answer_length
+from shuffledp.service.oblivious.encapsulation import GatewayKey
+from shuffledp.service.oblivious.key_config import encode_configs
+from shuffledp.service.oblivious.padding import HEADER_BYTES, REQUEST_OVERHEAD, answer_length
 from shuffledp.service.problems import BAD_REQUEST, GATEWAY_KEY, NOT_SEALED, TOO_EARLY, RefusedError
 
 Inside = Callable[[InnerRequest], Awaitable[InnerResponse]]

@@ -12,7 +12,6 @@ from shuffledp.service.openapi import OHTTP_KEYS
 
 X25519_HKDF_SHA256, HKDF_SHA256, AES_128_GCM = 0x0020, 0x0001, 0x0001
 """The one suite that is taken, by its numbers in HPKE: key encapsulation, key derivation, encryption."""
-HEADER_BYTES = 7
 _MOST_BYTES = 1 << 16
 _KEY_BYTES = 32
 _AGAIN = "ask the shuffler's operator for the file again"

@@ -19,8 +19,7 @@ from starlette.routing import Route
 from shuffledp.errors import ParameterError
 from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.http import problem, read_body
-from shuffledp.service.oblivious.encapsulation import REQUEST_OVERHEAD
-from shuffledp.service.oblivious.padding import LARGEST_CARRIED
+from shuffledp.service.oblivious.padding import LARGEST_CARRIED, REQUEST_OVERHEAD
 from shuffledp.service.openapi import OHTTP_ANSWER, OHTTP_REQUEST
 from shuffledp.service.origins import Origins
 from shuffledp.service.problems import (

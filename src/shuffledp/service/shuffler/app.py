@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,7 +13,6 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.http import Endpoints, build_app, problem, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
-from shuffledp.service.oblivious.gateway import Gateway
 from shuffledp.service.oblivious.inside import answer_inside, response_inside
 from shuffledp.service.oblivious.padding import longest_sealed
 from shuffledp.service.openapi import (
@@ -37,6 +36,10 @@ from shuffledp.service.shuffler.uploads import Answer, Outcome, Upload
 from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
+if TYPE_CHECKING:
+    # A shuffler that is no gateway loads no code that opens anything.
+    from shuffledp.service.oblivious.gateway import Gateway
+
 Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
@@ -54,7 +57,7 @@ def shuffler_app(
     tokens: Tokens,
     limits: Limits | None = None,
     origins: Origins | None = None,
-    gateway: Gateway | None = None,
+    gateway: "Gateway | None" = None,
 ) -> Starlette:
     """The application that serves this shuffler; with a gateway, to relays, too."""
     return build_app(ShufflerEndpoints(server, gateway), tokens, limits, origins)
@@ -68,7 +71,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         gateway: opens what relays bring; None where relays bring nothing.
     """
 
-    def __init__(self, server: ShufflerServer, gateway: Gateway | None = None) -> None:
+    def __init__(self, server: ShufflerServer, gateway: "Gateway | None" = None) -> None:
         super().__init__(server)
         self._commits = _Commits(server)
         self._gateway = gateway
@@ -183,7 +186,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
             results.append(result)
         return JSONResponse({"results": results})
 
-    def _as_gateway(self) -> Gateway:
+    def _as_gateway(self) -> "Gateway":
         if self._gateway is None:
             words = "this shuffler is no gateway for relays: report to it directly, or ask its operator for one."
             raise RefusedError(NOT_FOUND, words)
