@@ -1,5 +1,9 @@
 """Binary HTTP: the examples of RFC 9292, and what is no message."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -132,6 +136,16 @@ def test_what_is_no_request_is_refused_in_a_sentence(name: str) -> None:
 def test_what_is_no_answer_is_refused_in_a_sentence(message: str) -> None:
     with pytest.raises(DataError, match="message must"):
         InnerResponse.decoded(bytes.fromhex(message))
+
+
+@pytest.mark.parametrize("read", [InnerRequest.decoded, InnerResponse.decoded])
+def test_a_byte_that_was_changed_is_read_or_refused_and_nothing_else(read: Callable[[bytes], Any]) -> None:
+    """No other exception, wherever it is and whatever it becomes: all are opened by whoever has the public key."""
+    for message in (KNOWN_REQUEST, OPEN_REQUEST, OPEN_RESPONSE, KNOWN_RESPONSE):
+        for place in range(len(message)):
+            for byte in (0x00, 0x3F, 0x40, 0x7F, 0x80, 0xC0, 0xFF):
+                with suppress(DataError):
+                    read(message[:place] + bytes((byte,)) + message[place + 1 :])
 
 
 def test_what_does_not_fit_is_not_cut() -> None:
