@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from shuffledp.privacy import Privacy
+from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.randomness import RandomBits
-from shuffledp.service.keys import make_keys
+from shuffledp.service.keys import load_public_key, make_keys
 from shuffledp.service.oblivious.key_config import load_configs
+from shuffledp.service.task import Task
 
 
 @pytest.fixture
@@ -54,3 +57,20 @@ def test_gateway_keys_are_made_rotated_and_retired(keys: Path, run: Any, asked: 
 def test_what_cannot_be_is_refused_in_a_sentence(keys: Path, run: Any, words: list[str], sentence: str) -> None:
     code, out, err = run(*(keys if word == "KEYS" else word for word in words))
     assert (code, out) == (2, "") and sentence in err and err.count("\n") == 1
+
+
+@pytest.mark.parametrize(("hops", "first"), [([], "the shuffler"), (["--hops", "2"], "hop 1")])
+def test_what_a_relay_changes_is_explained(run: Any, hops: list[str], first: str) -> None:
+    code, out, _ = run("explain", "binary-sum", "--users", "500", "--epsilon", "2", "--delta", "1e-4", *hops)
+    said = " ".join(out.split())
+    assert code == 0 and f"Behind a relay {first} does not see where reports come from" in said
+    assert f"a relay and {first} together do" in said
+
+
+def test_a_task_says_what_a_relay_sees(keys: Path, tmp_path: Path, asked: Any) -> None:
+    plan = BinarySum.plan(users=100, privacy=Privacy(2, 1e-4), method="coins")
+    task = Task.create(plan, load_public_key(keys), bits=RandomBits.secure())
+    (tmp_path / "task.json").write_text(task.text)
+    seen = {row["party"]: row["sees"] for row in asked("task", "show", tmp_path / "task.json")["who_sees_what"]}
+    assert "addresses" in seen["a relay, if it is used"] and "no address" in seen["the shuffler behind a relay"]
+    assert "which device reports" in seen["a relay and the shuffler"]

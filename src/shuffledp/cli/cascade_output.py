@@ -54,6 +54,12 @@ class KeyFolders:
         return shlex.quote(str(self.hops[0])) if self.hops else self.quoted
 
 
+def behind_relay(hops: int) -> str:
+    """What a relay changes, in one sentence."""
+    first = "hop 1" if hops else "the shuffler"
+    return f"Behind a relay {first} does not see where reports come from; a relay and {first} together do."
+
+
 def relay_sees(hops: int) -> list[tuple[str, str]]:
     """What a relay sees, where people report through one, and what the shuffler then does not."""
     first = "hop 1" if hops else "the shuffler"
