@@ -1,5 +1,6 @@
 """The gateway: what it opens and for whom, what it refuses and how, and what a copy of a request can do."""
 
+import asyncio
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,6 +17,7 @@ from shuffledp.service.oblivious.encapsulation import GatewayKey, seal_request
 from shuffledp.service.oblivious.gateway import Gateway, Once
 from shuffledp.service.oblivious.key_config import KeyConfig, decode_configs
 from shuffledp.service.oblivious.padding import longest_sealed, request_length
+from shuffledp.service.problems import RefusedError
 
 PLAN = "binary coins"
 Fields = tuple[tuple[str, str], ...]
@@ -234,6 +236,26 @@ def test_a_copy_of_a_request_for_seats_takes_none(hidden: Any, make_task: Callab
     [seat] = json.loads(answers[0].content)["seats"]
     following = json.loads(hidden.ask(seats(task, bearer(hidden))).content)["seats"][0]
     assert (seat["batches"][0]["seat"], following["batches"][0]["seat"]) == (0, 1), "copies took no place between"
+
+
+def test_a_copy_of_what_was_broken_off_is_told_too() -> None:
+    """Whoever hangs up before the answer does not get to ask again with the same bytes."""
+    key = GatewayKey.of(PrivateKey.generate())
+    gateway = Gateway((key,), bits=RandomBits.secure())
+    sealed, exchange = seal_request(key.config, InnerRequest(method="POST", path="/seats").encoded())
+
+    async def broken_off(request: InnerRequest) -> InnerResponse:
+        raise asyncio.CancelledError
+
+    async def asked() -> InnerResponse:
+        def refusing(refused: RefusedError) -> InnerResponse:
+            return InnerResponse(status=refused.kind.status)
+
+        with pytest.raises(asyncio.CancelledError):
+            await gateway.answer(sealed, broken_off, refusing)
+        return InnerResponse.decoded(exchange.open(await gateway.answer(sealed, broken_off, refusing)))
+
+    assert asyncio.run(asked()).status == 425
 
 
 def test_what_came_to_nothing_may_come_again_and_pushes_nobody_out(

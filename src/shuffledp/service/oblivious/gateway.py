@@ -110,11 +110,12 @@ class Gateway:
             return await inside(request)
         if not self._once.enter(enc):
             raise RefusedError(TOO_EARLY, "a copy of this request was answered before: seal it anew.")
-        status = 0
         try:
             given = await inside(request)
-            status = given.status
-        finally:
-            if not 200 <= status < 300:
-                self._once.leave(enc)
+        except RefusedError:
+            self._once.leave(enc)
+            raise
+        # Of what was broken off nobody knows what came of it: a copy of that is told, too.
+        if not 200 <= given.status < 300:
+            self._once.leave(enc)
         return given
