@@ -147,9 +147,9 @@ async function contentOf(response) {
 /** A refusal in the clear, by the relay or by a gateway that could not open the request, in words of our own. */
 function inTheClear(relay, response, content) {
   const ofKey = response.status === 422 || new TextDecoder().decode(content).includes(KEY_PROBLEM);
-  const [kind, detail] = ofKey
-    ? ["gateway-key", "the gateway has no such key: get its current keys where the application's come from"]
-    : ["relay", `${relay} does not carry requests, and answers ${response.status}`];
+  const kind = ofKey ? "gateway-key" : "relay";
+  const outdated = "the gateway has no such key: get its current keys where the application's come from";
+  const detail = ofKey ? outdated : `${relay} does not carry requests, and answers ${response.status}`;
   const later = response.headers.get("retry-after");
   return new Response(JSON.stringify({ type: `urn:shuffledp:problem:${kind}`, detail }), {
     status: PASSING.has(response.status) ? 503 : response.status,
@@ -157,12 +157,17 @@ function inTheClear(relay, response, content) {
   });
 }
 
-/** How a task's shuffler is reached: directly, or through a relay, with the keys of the gateway behind it. */
-export function reachedBy(fetch, routing, relay, gatewayKeys) {
-  if (relay === undefined && gatewayKeys === undefined) return fetch;
+/** A relay, with the key of the gateway behind it; undefined where none is asked for. */
+export function relayOf(relay, gatewayKeys) {
+  if (relay === undefined && gatewayKeys === undefined) return undefined;
   insist(relay !== undefined && gatewayKeys !== undefined, "relay and gatewayKeys go together: give both or none.");
-  const length = requestLength(routing);
-  return throughRelay(fetch, { relay: checkUrl(relay, "relay"), keys: readKeys(gatewayKeys), length });
+  return { relay: checkUrl(relay, "relay"), keys: readKeys(gatewayKeys) };
+}
+
+/** How a task's shuffler is reached: directly, or through the relay that is named, with requests of the task's length. */
+export function carried(calls, routing) {
+  if (calls.through === undefined) return calls;
+  return { ...calls, fetch: throughRelay(calls.fetch, { ...calls.through, length: requestLength(routing) }) };
 }
 
 /** What takes fetch's place: every request goes to the relay, sealed to the gateway's key. */
