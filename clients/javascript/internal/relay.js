@@ -148,7 +148,7 @@ async function contentOf(response) {
 function inTheClear(relay, response, content) {
   const ofKey = response.status === 422 || new TextDecoder().decode(content).includes(KEY_PROBLEM);
   const kind = ofKey ? "gateway-key" : "relay";
-  const outdated = "the gateway has no such key: get its current keys where the application's come from";
+  const outdated = "the gateway has no such key: get its current keys, which come with the application";
   const detail = ofKey ? outdated : `${relay} does not carry requests, and answers ${response.status}`;
   const later = response.headers.get("retry-after");
   return new Response(JSON.stringify({ type: `urn:shuffledp:problem:${kind}`, detail }), {

@@ -3,10 +3,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { decodeResponse, encodeRequest, readKeys, requestLength, sealRequest, throughRelay } from "../internal/relay.js";
-import { suite } from "../internal/sealing.js";
+import { recipients, suite } from "../internal/sealing.js";
 import { fromHex, readTask, toHex } from "../internal/task.js";
-import { recipients } from "../internal/sealing.js";
-import { Client, memoryOutbox } from "../shuffledp.js";
+import { Client, Device, memoryOutbox } from "../shuffledp.js";
 import { problem, Shuffler, TASKS } from "../testing/worlds.js";
 
 const CONFIG = fromHex("01002031e1f05a740102115220e9af918f738674aec95f54db6e04eb705aae8e79815500080001000100010003");
@@ -196,6 +195,7 @@ test("what cannot be is refused before anything is sent", async () => {
   await assert.rejects(Client.open({ ...asked, gatewayKeys: FILE }), /relay and gatewayKeys go together/);
   await assert.rejects(Client.open({ ...asked, relay: "http://relay.example", gatewayKeys: FILE }), /relay must be https/);
   await assert.rejects(Client.open({ ...asked, relay: URL_OF_RELAY, gatewayKeys: new Uint8Array(3) }), /gatewayKeys must/);
+  await assert.rejects(Device.open({ ...asked, analyzer: asked.shuffler, relay: URL_OF_RELAY }), /relay and gatewayKeys go/);
   const long = { method: "PUT", url: "https://a.example/", headers: { authorization: "x".repeat(2000) } };
   assert.throws(() => encodeRequest(long, 1280), /must fit into 1024 bytes/);
 });

@@ -147,7 +147,7 @@ class RelayTransport(httpx.BaseTransport):
         of_key = status == NOT_SEALED.status or (GATEWAY_KEY.uri or "").encode() in content
         if of_key:
             kind = GATEWAY_KEY.name
-            detail = "the gateway has no such key: get its current keys where the application's come from"
+            detail = "the gateway has no such key: get its current keys, which come with the application"
         else:
             kind, detail = "relay", f"{self._relay.url} does not carry requests, and answers {status}"
         problem: dict[str, Any] = {"type": f"urn:shuffledp:problem:{kind}", "status": status, "detail": detail}
