@@ -11,7 +11,8 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service import rotation
 from shuffledp.service.crypto import PrivateKey
-from shuffledp.service.keys import GATEWAY, GATEWAY_CONFIGS, load_private_key, make_hop_keys, make_keys, retired_keys
+from shuffledp.service.key_notes import retired_keys
+from shuffledp.service.keys import GATEWAY, GATEWAY_CONFIGS, load_private_key, make_hop_keys, make_keys
 from shuffledp.service.oblivious import gateway_keys as keeping
 from shuffledp.service.oblivious.encapsulation import seal_request
 from shuffledp.service.oblivious.gateway_keys import (

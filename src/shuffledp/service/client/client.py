@@ -33,6 +33,7 @@ from shuffledp.service.client.calls import (
 )
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.client.relayed import Relay, RelayTransport
+from shuffledp.service.expiry import check_not_expired
 from shuffledp.service.oblivious.padding import request_length
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
@@ -319,6 +320,8 @@ class Client:
                 raise never
 
     def _take_seats(self, count: int) -> list[Seat]:
+        # Nobody keeps a place that will not be used.
+        check_not_expired(self.task.expires)
         within = "" if self.task.open_slots is None else f"&slots={self.task.open_slots}"
         seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}{within}", _seats)
         for seat in seats[:count]:

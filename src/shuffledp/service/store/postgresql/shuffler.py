@@ -63,7 +63,6 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
         count = len(self.rows(query, number, number))
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = %s", (task_id,))
         return count

@@ -350,7 +350,6 @@ class SqliteShufflerRecords(SqliteIncoming):
             gone = self.db.execute(f"DELETE FROM {table} WHERE (task_id, report_id) IN ({some})", (task_id,))
             count += gone.rowcount
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = ?", (task_id,))
         return count
