@@ -73,6 +73,10 @@ export interface Options {
   token: string;
   /** Where reports wait; memory if left out. */
   outbox?: Outbox;
+  /** Who carries requests, so that the shuffler does not see where they come from; https unless it is this machine. */
+  relay?: string;
+  /** With a relay: the content of the shuffler's gateway.ohttp-keys, part of the application as taskId is. */
+  gatewayKeys?: Uint8Array;
   /** For how many seconds a request that fails in passing is tried again; 60. */
   patience?: number;
 }
@@ -106,6 +110,10 @@ export interface DeviceOptions {
   token: string;
   /** Where it is kept how often this device took part, and reports that wait; memory if left out. */
   outbox?: Outbox;
+  /** Who carries reports, so that the shuffler does not see where they come from; models are fetched directly. */
+  relay?: string;
+  /** With a relay: the content of the shuffler's gateway.ohttp-keys, part of the application as campaignId is. */
+  gatewayKeys?: Uint8Array;
   /** For how many seconds a request that fails in passing is tried again; 60. */
   patience?: number;
 }
@@ -128,7 +136,9 @@ export interface SeatBatch {
 
 /** Why a server refused, as RFC 9457 says it. */
 export interface Problem {
-  type: `urn:shuffledp:problem:${ProblemKind}`;
+  type:
+    | `urn:shuffledp:problem:${Exclude<ProblemKind, "gateway-key">}`
+    | "https://iana.org/assignments/http-problem-types#ohttp-key";
   title: string;
   status: number;
   detail: string;
@@ -140,6 +150,9 @@ export type ProblemKind =
   | "batch-differs"
   | "batch-unknown"
   | "busy"
+  | "gateway-away"
+  | "gateway-key"
+  | "gateway-slow"
   | "hop-wrong"
   | "internal"
   | "lease-lost"
@@ -147,6 +160,7 @@ export type ProblemKind =
   | "method-not-allowed"
   | "no-room"
   | "not-found"
+  | "not-sealed"
   | "pieces-missing"
   | "report-length"
   | "role-wrong"
@@ -156,6 +170,7 @@ export type ProblemKind =
   | "task-full"
   | "task-unknown"
   | "token-missing"
+  | "too-early"
   | "too-large"
   | "too-many"
   | "too-slow";

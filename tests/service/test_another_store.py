@@ -29,12 +29,12 @@ from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import inspect_store, open_analyzer_store, open_outbox, open_shuffler_store
 from shuffledp.service.store.contract import (
+    BatchFill,
     BatchPart,
     BatchTotal,
     Counts,
     Inspected,
     Lease,
-    OpenBatch,
     Progress,
     Release,
 )
@@ -216,9 +216,9 @@ class Mixing:
     def waiting_bytes(self) -> int:
         return sum(len(self.done[key]) for key in self.waiting())
 
-    def open_batches(self, task_id: str) -> list[OpenBatch]:
+    def open_batches(self, task_id: str) -> list[BatchFill]:
         return [
-            OpenBatch(name, sum(part.reports for part in parts), parts[0].size)
+            BatchFill(name, sum(part.reports for part in parts), parts[0].size)
             for (owner, name), parts in self.open.items()
             if owner == task_id and parts
         ]

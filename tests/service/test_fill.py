@@ -19,7 +19,7 @@ from shuffledp.service.shuffler import filling
 from shuffledp.service.shuffler.filling import LEAST_PEOPLE, Fills, tenths, tenths_by_level
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_shuffler_store
-from shuffledp.service.store.contract import OpenBatch
+from shuffledp.service.store.contract import BatchFill
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id
 
 BITS = RandomBits.seeded(23)
@@ -98,7 +98,7 @@ def test_what_nobody_asks_about_is_not_looked_at_and_forgotten(shuffling: Fillin
 
 
 def test_all_batches_that_are_not_sealed_are_open(shuffling: Filling) -> None:
-    def found() -> list[OpenBatch]:
+    def found() -> list[BatchFill]:
         batches = shuffling.server._store.read(lambda records: records.open_batches(shuffling.task_id))
         return sorted(batches, key=lambda batch: batch.batch_id)
 
@@ -125,8 +125,8 @@ def test_a_step_is_ten_people_or_more(size: int) -> None:
 
 
 def test_only_the_routings_own_batches_count() -> None:
-    strange = [OpenBatch("9.0.1", 50, 100), OpenBatch("no batch", 50, 100)]
-    assert tenths_by_level(ROUTING, [*strange, OpenBatch("1.0.1", 50, 100)]) == (5, 0)
+    strange = [BatchFill("9.0.1", 50, 100), BatchFill("no batch", 50, 100)]
+    assert tenths_by_level(ROUTING, [*strange, BatchFill("1.0.1", 50, 100)]) == (5, 0)
 
 
 def test_a_later_hop_says_where_to_ask() -> None:
@@ -165,8 +165,8 @@ def test_a_running_shuffler_looks_at_its_grid_by_itself() -> None:
     started = time.monotonic()
 
     class Empty:
-        def read(self, work: Any) -> list[OpenBatch]:
-            return [OpenBatch("2.0.3", 200, 300)]
+        def read(self, work: Any) -> list[BatchFill]:
+            return [BatchFill("2.0.3", 200, 300)]
 
     # The next point is a twentieth of a second away.
     fills = Fills(Empty(), {"a": ROUTING}, lambda: START + EVERY_SECONDS - 0.05 + time.monotonic() - started)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ def in_background(work: Callable[[], None]) -> None:
 
 
 @dataclass
-class _Asked:
+class _Known:
     """When a shuffler was asked about a task, and what it has answered by now."""
 
     when: float
@@ -64,7 +64,7 @@ class FillWatch:
     ask: Callable[[str], Fill]
     clock: Callable[[], float] = time.monotonic
     begin: Callable[[Callable[[], None]], None] = in_background
-    _asked: dict[str, _Asked] = field(default_factory=dict, repr=False)
+    _asked: dict[str, _Known] = field(default_factory=dict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def of(self, task_id: str) -> Fill | None:
@@ -80,11 +80,11 @@ class FillWatch:
             self._asked = {each: one for each, one in self._asked.items() if now - one.when < _KEPT_SECONDS}
             # Longer ago than this nobody looked, and what was said then is not so any more.
             known = self._asked.get(task_id)
-            self._asked[task_id] = asked = _Asked(now, None if known is None else known.fill, is_under_way=True)
+            self._asked[task_id] = asked = _Known(now, None if known is None else known.fill, is_under_way=True)
         self.begin(lambda: self._ask(task_id, asked))
         return asked.fill
 
-    def _ask(self, task_id: str, asked: _Asked) -> None:
+    def _ask(self, task_id: str, asked: _Known) -> None:
         found = None
         try:
             found = self.ask(task_id)

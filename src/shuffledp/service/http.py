@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.limits import Limits
@@ -33,7 +33,7 @@ from shuffledp.service.problems import (
 )
 from shuffledp.service.server import TaskServer
 from shuffledp.service.telemetry import LOG, Metrics
-from shuffledp.service.tokens import ADMIN, Tokens
+from shuffledp.service.tokens import ADMIN, HOP, Tokens
 
 S = TypeVar("S", bound=TaskServer[Any, Any, Any])
 Handler = Callable[[Request], Awaitable[Response]]
@@ -189,6 +189,11 @@ class Endpoints(Generic[S]):
         task_id, new = await asyncio.to_thread(self.server.add_task, text_of(body))
         return JSONResponse({"task_id": task_id}, 201 if new else 200)
 
+    @operation("GET /v1/hop", {200: "Its place."}, HOP)
+    async def show_hop(self, request: Request) -> Response:
+        """Where batches have come to: a shuffler, with the number of its hop if it is one of a cascade, or the end."""
+        return JSONResponse({"role": self.server.metrics.role, "hop": self.server.hop})
+
     @operation("GET /healthz", {200: "It is."}, gives=(TEXT,))
     async def health(self, request: Request) -> Response:
         """Is the process alive?"""  # noqa: D400
@@ -213,7 +218,7 @@ class Endpoints(Generic[S]):
 
 def build_app(
     endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
-) -> Starlette:
+) -> "DirectApp":
     """The application that answers what these endpoints declare, to whoever has a token for it, within its limits.
 
     Pages in a browser are let through if their origins are named.
@@ -232,7 +237,7 @@ def build_app(
     ]
     # One route a path, so that another method on it is 405 and not 404.
     routes = [Route(each.path, handler, methods=[each.method]) for each, handler in guarded]
-    app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
+    app = DirectApp(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
     # A redirect would repeat the Host that the request names, and is in no document.
     app.router.redirect_slashes = False
     app.state.server = server
@@ -244,7 +249,7 @@ def build_app(
     return app
 
 
-class _Direct(Starlette):
+class DirectApp(Starlette):
     """Requests for an endpoint go straight to its handler, which lets no exception out; Starlette does the rest.
 
     Its layers of exception handlers and its router take longer than a report takes to be accepted.
@@ -270,10 +275,34 @@ class _Direct(Starlette):
         response = await handler(Request(scope, receive, send))
         await response(scope, receive, send)
 
-    def _find(self, scope: Scope) -> tuple[Handler, dict[str, str]] | None:
+    async def ask(self, scope: Scope, body: bytes, only: Container[str]) -> Response | None:
+        """What an endpoint answers to a request that came by another way than a connection of its own.
+
+        Args:
+            scope: of the request.
+            body: its content.
+            only: the routes that may be asked for so, each a method and a path with parameters in braces.
+
+        Returns:
+            The answer; None if the request is for none of these.
+        """
+        found = self._find(scope, only)
+        if found is None:
+            return None
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        handler, scope["path_params"] = found
+        scope["app"] = self
+        return await handler(Request(scope, receive))
+
+    def _find(self, scope: Scope, only: Container[str] | None = None) -> tuple[Handler, dict[str, str]] | None:
         parts = scope["path"].split("/")
         for names, handler in self.endpoints.get((scope["method"], len(parts)), ()):
             pairs = list(zip(names, parts, strict=True))
+            if only is not None and f"{scope['method']} {'/'.join(names)}" not in only:
+                continue
             if all(part if name.startswith("{") else name == part for name, part in pairs):
                 return handler, {name[1:-1]: part for name, part in pairs if name.startswith("{")}
         return None

@@ -8,6 +8,7 @@ from typing import Any
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.crypto import PublicKey, binding
+from shuffledp.service.expiry import EXPIRING_VERSION, NEVER, Expiries
 from shuffledp.service.hops import CASCADE_VERSION, LEAST_HOPS, MOST_HOPS, key_texts
 
 ONE_SHUFFLER: tuple[PublicKey, ...] = ()
@@ -48,8 +49,10 @@ def hops_from(document: Any) -> tuple[PublicKey, ...]:
     return tuple(map(PublicKey.from_text, key_texts(document)))
 
 
-def version_with(hops: Sequence[PublicKey], plain: int) -> int:
-    """The version of a document with these hops; the plain one where there is one shuffler."""
+def version_with(hops: Sequence[Any], plain: int, expires: Expiries = NEVER) -> int:
+    """The version of a document with these hops and last days of keys; the plain one where there is neither."""
+    if expires:
+        return EXPIRING_VERSION
     return CASCADE_VERSION if hops else plain
 
 

@@ -7,7 +7,7 @@ cannot work on different documents without noticing.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -19,14 +19,15 @@ from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
-from shuffledp.service.hops import CASCADE_VERSION
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from, version_with
+from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, version_with
+from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(NamesRecipients):
     """An immutable document; everything else follows from it.
 
     Attributes:
@@ -51,6 +52,7 @@ class Task:
         bits: RandomBits,
         allow_unbounded: bool = False,
         hops: Sequence[PublicKey] = ONE_SHUFFLER,
+        expires: Expiries = NEVER,
     ) -> Self:
         """A new task for a plan.
 
@@ -60,13 +62,14 @@ class Task:
             bits: where the task's nonce comes from: two tasks of one plan have two ids.
             allow_unbounded: take a plan with warnings, such as that one client that lies can void a batch.
             hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
+            expires: the last days of those keys that expire.
 
         Returns:
             The task, with the plan's warnings in its document.
 
         Raises:
-            ParameterError: the plan can be spoiled and that was not allowed, a batch of it is too large to travel, or
-                the hops are too few, too many or not all different.
+            ParameterError: the plan can be spoiled and that was not allowed, a batch of it is too large to travel,
+                the hops are too few, too many or not all different, or a key has expired.
         """
         if plan.can_be_spoiled and not allow_unbounded:
             other = live_method(plan)
@@ -75,8 +78,9 @@ class Task:
             )
             raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
         checked = check_hops(hops, key)
+        check_not_expired(expires)
         routing = Routing.of(plan.layout, len(checked))
-        return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document()))
+        return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document(), expires))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -94,7 +98,8 @@ class Task:
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
         check_hops(task.hops, task.public_key)
         written, nonce = task.document["plan"], task.document.get("nonce")
-        if not is_id(nonce) or text != _text(task.plan, task.routing, task.public_key, task.hops, nonce, written):
+        own = (task.plan, task.routing, task.public_key, task.hops, nonce, written, task.expires)
+        if not is_id(nonce) or text != _text(*own):
             raise DataError("task", "other fields", "must be what was created, warnings and all", "create it again")
         return task
 
@@ -133,7 +138,8 @@ class Task:
                 "task.version", kind, "must be there in a task's file", "create it with `shuffledp task create`"
             )
         version = document.get("version") if isinstance(document, dict) else None
-        known = CASCADE_VERSION if isinstance(document, dict) and "hops" in document else VERSION
+        fields = document if isinstance(document, dict) else {}
+        known = version_with(fields.get("hops") or (), VERSION, fields.get("expires") or NEVER)
         if version != known or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {known}, with {SUITE_NAME}", again)
         if canonical(document) != self.text:
@@ -154,16 +160,6 @@ class Task:
     def routing(self) -> Routing:
         """What the shuffler may know."""
         return Routing.from_document(self.document.get("routing"))
-
-    @property
-    def public_key(self) -> PublicKey:
-        """What clients encrypt to."""
-        return PublicKey.from_text(str(self.document.get("public_key")))
-
-    @cached_property
-    def hops(self) -> tuple[PublicKey, ...]:
-        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
-        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
 
     @property
     def categories(self) -> Categories | None:
@@ -196,6 +192,7 @@ class RoundTask:
         public_key: what its people encrypt to.
         hops: the keys of a cascade's shufflers, first hop first; none where there is one shuffler.
         slots: the first slot whose people may answer by a model, and the one after the last; None for all.
+        expires: the last days of those of its keys that expire.
     """
 
     id: str
@@ -204,6 +201,7 @@ class RoundTask:
     public_key: PublicKey
     hops: tuple[PublicKey, ...] = ONE_SHUFFLER
     slots: tuple[int, int] | None = None
+    expires: Expiries = field(default_factory=dict)
 
     @property
     def open_slots(self) -> int | None:
@@ -224,11 +222,19 @@ def canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _text(plan: Plan, routing: Routing, key: PublicKey, hops: tuple[PublicKey, ...], nonce: Any, written: Any) -> str:
+def _text(
+    plan: Plan,
+    routing: Routing,
+    key: PublicKey,
+    hops: tuple[PublicKey, ...],
+    nonce: Any,
+    written: Any,
+    expires: Expiries = NEVER,
+) -> str:
     """The one text of a task; the plan's document is the one that was written."""
     return canonical(
         {
-            "version": version_with(hops, VERSION),
+            "version": version_with(hops, VERSION, expires),
             "nonce": nonce,
             "suite": SUITE_NAME,
             "public_key": key.text,
@@ -236,5 +242,6 @@ def _text(plan: Plan, routing: Routing, key: PublicKey, hops: tuple[PublicKey, .
             "plan": written,
             "warnings": plan.warnings,
             **({"hops": hops_document(hops)} if hops else {}),
+            **({"expires": dict(expires)} if expires else {}),
         }
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from shuffledp.service.fill import EVERY_SECONDS, FULL, Fill
 from shuffledp.service.problems import WRONG_HOP, RefusedError
 from shuffledp.service.routing import Routing
-from shuffledp.service.store.contract import OpenBatch, ShufflerRecords, Store
+from shuffledp.service.store.contract import BatchFill, ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 
 LEAST_PEOPLE = 10
@@ -50,7 +50,7 @@ def tenths(reports: int, size: int) -> int:
     return reports * steps // size * (FULL // steps)
 
 
-def tenths_by_level(routing: Routing, batches: Iterable[OpenBatch]) -> Tenths:
+def tenths_by_level(routing: Routing, batches: Iterable[BatchFill]) -> Tenths:
     """For every level, lowest first: how full the newest of its open batches is; 0 where none is open.
 
     Args:

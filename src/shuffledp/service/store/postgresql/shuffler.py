@@ -4,7 +4,7 @@ Whoever writes about a task locks its row first, so that the rules of the desk h
 they know of seats, of reports and of full batches has a file each.
 """
 
-from shuffledp.service.store.contract import Counts, OpenBatch
+from shuffledp.service.store.contract import BatchFill, Counts
 from shuffledp.service.store.postgresql.batches import GONE, OPEN, READY, PostgresBatches
 from shuffledp.service.store.postgresql.incoming import PostgresIncoming
 
@@ -53,9 +53,9 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         # A round in which nobody has sat down yet has no row.
         return Counts(*rows[0]) if rows else Counts(0, 0, 0, 0, 0, 0)
 
-    def open_batches(self, task_id: str) -> list[OpenBatch]:
+    def open_batches(self, task_id: str) -> list[BatchFill]:
         query = f"SELECT batch_id, filled, size FROM batches WHERE task_id = %s AND state = {OPEN}"
-        return [OpenBatch(*row) for row in self.rows(query, task_id)]
+        return [BatchFill(*row) for row in self.rows(query, task_id)]
 
     def mark_ended(self, task_id: str, text: str) -> None:
         self.db.execute("UPDATE tasks SET text = %s WHERE task_id = %s", (text, task_id))
@@ -67,7 +67,6 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
         count = len(self.rows(query, number, number))
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = %s", (task_id,))
         return count

@@ -5,7 +5,7 @@ import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
-from shuffledp.service.store.contract import BatchPart, Counts, Lease, OpenBatch
+from shuffledp.service.store.contract import BatchFill, BatchPart, Counts, Lease
 from shuffledp.service.store.pieces import about
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.wire import position_of
@@ -340,9 +340,9 @@ class SqliteShufflerRecords(SqliteIncoming):
         # A round in which nobody has sat down yet has no row.
         return Counts(*row) if row is not None else Counts(0, 0, 0, 0, 0, 0)
 
-    def open_batches(self, task_id: str) -> list[OpenBatch]:
+    def open_batches(self, task_id: str) -> list[BatchFill]:
         query = "SELECT batch_id, filled, size FROM batches WHERE task_id = ?"
-        return [OpenBatch(*row) for row in self.db.execute(query, (task_id,))]
+        return [BatchFill(*row) for row in self.db.execute(query, (task_id,))]
 
     def mark_ended(self, task_id: str, text: str) -> None:
         self.db.execute("UPDATE tasks SET routing = ? WHERE task_id = ?", (text, task_id))
@@ -354,7 +354,6 @@ class SqliteShufflerRecords(SqliteIncoming):
             gone = self.db.execute(f"DELETE FROM {table} WHERE (task_id, report_id) IN ({some})", (task_id,))
             count += gone.rowcount
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = ?", (task_id,))
         return count
