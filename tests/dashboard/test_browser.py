@@ -52,6 +52,8 @@ def test_the_estimate_moves_while_one_looks(analyzer: Any, address: str, browser
         page.wait_for_selector("#state:text('Live')")
         page.wait_for_selector("#chart canvas")
         before = page.text_content("#number")
+        assert page.get_by_role("meter", name="shuffler 2").is_visible()
+        assert "shuffler 2: full" in page.inner_text("#fills")
         analyzer.release("moving", people + 1, 77.25)
         page.wait_for_selector("#number:text-is('77.25')", timeout=WITHIN_MS)
         assert before == "50" and page.text_content("#releases tbody tr th") == str(people + 1)

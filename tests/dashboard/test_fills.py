@@ -110,6 +110,10 @@ def test_a_shuffler_that_takes_its_time_holds_nobody_up_and_is_not_asked_twice()
     begun.pop()()
     # What it said is shown while it is asked again.
     assert watch.of("a") == Fill((7,)) and len(begun) == 1
+    begun.pop()()
+    # It was said minutes ago, when somebody looked last.
+    now[0] += 600
+    assert watch.of("a") is None and len(begun) == 1
 
 
 def test_it_is_asked_in_the_background() -> None:
