@@ -19,6 +19,8 @@ _TIMEOUT_SECONDS = 5.0
 _KEPT_SECONDS = 6 * EVERY_SECONDS
 # Of fewer people a shuffler says only whether a batch is full.
 _LEAST_SIZE = 20
+# Before the first answer.
+_NOT_YET = Fill(())
 _NOTE = (
     f"The shuffler says it, renewed every {EVERY_SECONDS} seconds at most and rounded down, in steps of ten people or "
     f"more: a batch of fewer than 100 has fewer steps, and one of fewer than {_LEAST_SIZE} is open or full."
@@ -68,7 +70,7 @@ class FillWatch:
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def of(self, task_id: str) -> Fill | None:
-        """What is known now, without waiting; None where the shuffler has not answered.
+        """What is known now, without waiting: of no level before the first answer; None where there was none.
 
         Args:
             task_id: a task or a round that somebody looks at.
@@ -80,7 +82,7 @@ class FillWatch:
             self._asked = {each: one for each, one in self._asked.items() if now - one.when < _KEPT_SECONDS}
             # Longer ago than this nobody looked, and what was said then is not so any more.
             known = self._asked.get(task_id)
-            self._asked[task_id] = asked = _Known(now, None if known is None else known.fill, is_under_way=True)
+            self._asked[task_id] = asked = _Known(now, _NOT_YET if known is None else known.fill, is_under_way=True)
         self.begin(lambda: self._ask(task_id, asked))
         return asked.fill
 
@@ -99,11 +101,13 @@ def fill_part(fill: Fill | None, routing: Routing) -> Html:
     """A bar and a sentence for each level's shuffler.
 
     Args:
-        fill: what the shuffler has said; None where it has not answered.
+        fill: what the shuffler has said; None where it was asked and has not answered.
         routing: of the task or the round.
     """
     sizes = routing.sizes_by_level
-    known = fill.tenths if fill is not None and len(fill.tenths) == len(sizes) else None
+    known: tuple[int | None, ...] | None = None
+    if fill is not None and len(fill.tenths) in (0, len(sizes)):
+        known = fill.tenths or (None,) * len(sizes)
     rows = []
     for level, of_level in enumerate(sizes, 1):
         name = f"shuffler {level}" if len(sizes) > 1 else "the shuffler"
@@ -126,7 +130,7 @@ def said(fill: Fill | None) -> Sequence[int | None] | None:
 
 def _words(tenths: int | None, sizes: Set[int]) -> str:
     if tenths is None:
-        return f"not known yet: within {EVERY_SECONDS} seconds"
+        return "not known yet"
     if tenths == FULL:
         return "full, and about to be mixed and sent"
     if max(sizes) < _LEAST_SIZE:
