@@ -167,6 +167,14 @@ class OnLoop(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers.raw, content=await answer.aread())
 
 
+@pytest.fixture
+def asking() -> Iterator[Callable[[Starlette], httpx.Client]]:
+    """A client of an application, without a socket."""
+    loop = Loop()
+    yield lambda app: httpx.Client(transport=OnLoop(app, loop), base_url="http://test")
+    loop.close()
+
+
 @dataclass
 class Wire(httpx.BaseTransport):
     """A transport that keeps every request, byte by byte, and may answer in the place of the server."""

@@ -50,7 +50,7 @@ def problem(refused: RefusedError) -> Response:
     """A refusal as an answer."""
     headers = {} if refused.retry_after is None else {"Retry-After": str(refused.retry_after)}
     if refused.kind.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = refused.challenge or "Bearer"
     if refused.kind.status in _BEFORE_THE_BODY:
         # What is left of the body is not waited for.
         headers["Connection"] = "close"

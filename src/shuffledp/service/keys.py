@@ -19,6 +19,11 @@ Every hop of a cascade has a folder of its own, made by whoever runs that hop, w
 
     hop.key        the private key of its layer: this hop's machine only
     hop.pub        the public key: goes into every task and campaign of the cascade
+
+So has whoever says who may take part in one task or campaign (`shuffledp.service.admission`):
+
+    issuer.key     the private key of its tokens: the issuer's machine only
+    issuer.pub     name and public key: goes into that task or campaign
 """
 
 import contextlib
@@ -47,7 +52,8 @@ RETIRED = "retired.json"
 HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
 HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
 """The roles that a hop has tokens for: nobody opens its batches for it."""
-_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC)
+ISSUER_PRIVATE, ISSUER_PUBLIC = "issuer.key", "issuer.pub"
+_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC, ISSUER_PUBLIC)
 
 S = TypeVar("S", PrivateKey, SigningKey)
 
@@ -90,7 +96,7 @@ class PairFiles(Generic[S]):
     def read(self, file: Path) -> S:
         """A secret half from its file; refused if anybody but its owner may read it."""
         check_private(file, "keys")
-        return self.kind.from_text(_field(file, self.secret_field))
+        return self.kind.from_text(field_of(file, self.secret_field))
 
     def ring(self, path: Path) -> tuple[S, ...]:
         """All secret halves of a folder, the current one first; of a file the one that it holds.
@@ -110,7 +116,7 @@ class PairFiles(Generic[S]):
 
     def _ring(self, folder: Path, *, must_fit: bool) -> tuple[S, ...]:
         files = self.files(folder) or [folder / self.private]
-        current = _field(folder / self.public, self.public_field) if (folder / self.public).exists() else None
+        current = field_of(folder / self.public, self.public_field) if (folder / self.public).exists() else None
         try:
             found: list[S] = list({key.raw: key for key in map(self.read, files)}.values())
         except ParameterError:
@@ -157,7 +163,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     True
     """
     private, signing = PrivateKey.generate(), SigningKey.generate()
-    _make(
+    make_folder(
         folder,
         {
             PRIVATE: ANALYZER.secret_text(private),
@@ -180,11 +186,13 @@ def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     True
     """
     private = PrivateKey.generate()
-    _make(folder, {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private)}, bits, HOP_ROLES)
+    make_folder(
+        folder, {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private)}, bits, HOP_ROLES
+    )
     return private.public
 
 
-def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
+def make_folder(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
     """Files of keys, and tokens for these roles, in a new folder: all or none."""
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
@@ -198,7 +206,7 @@ def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str
     tokens = Tokens({role: drawn[role] for role in roles})
     contents = {
         **keys,
-        TOKENS: tokens_text(tokens),
+        **({TOKENS: tokens_text(tokens)} if roles else {}),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
     # All are made in a hidden folder that takes the name in one step: there is never half a set of keys.
@@ -207,7 +215,7 @@ def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str
         part.mkdir(mode=0o700)
         for name, text in contents.items():
             write_secret(part / name, text, 0o644 if name in _PUBLIC_FILES else 0o600)
-        settle_name(part / TOKENS)
+        settle_name(part / next(iter(contents)))
         part.replace(target)
     except OSError as refused:
         if refused.errno in (errno.ENOTEMPTY, errno.EEXIST):
@@ -252,7 +260,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+    return PublicKey.from_text(field_of(_file(path, PUBLIC), "public_key"))
 
 
 def is_hops(folder: Path) -> bool:
@@ -262,12 +270,12 @@ def is_hops(folder: Path) -> bool:
 
 def load_hop_key(path: Path) -> PrivateKey:
     """A hop's key from its folder or file; refused if anybody but its owner may read it."""
-    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
+    return PrivateKey.from_text(field_of(_file(path, HOP_PRIVATE), "private_key"))
 
 
 def load_hop_public_key(path: Path) -> PublicKey:
     """The key of a hop's layer, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
+    return PublicKey.from_text(field_of(_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -277,12 +285,12 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_verifying_key(path: Path) -> VerifyingKey:
     """What devices check models with, from its folder or file."""
-    return VerifyingKey.from_text(_field(_file(path, VERIFYING), "signing_key"))
+    return VerifyingKey.from_text(field_of(_file(path, VERIFYING), "signing_key"))
 
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    document = _document(_file(path, TOKENS), VERSION, WITH_OLDER)
+    document = document_of(_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
@@ -330,8 +338,9 @@ def _file(path: Path, name: str) -> Path:
     return file
 
 
-def _field(file: Path, name: str) -> str:
-    value = _document(file).get(name)
+def field_of(file: Path, name: str) -> str:
+    """A text of this name in a file of keys."""
+    value = document_of(file).get(name)
     if not isinstance(value, str):
         raise DataError("keys", str(file), f"must have a {name}", _MAKE)
     return value
@@ -342,7 +351,7 @@ def retired_keys(folder: Path) -> dict[str, str]:
     file = folder / RETIRED
     if not file.exists():
         return {}
-    found = _document(file).get("keys")
+    found = document_of(file).get("keys")
     return dict(found) if isinstance(found, dict) else {}
 
 
@@ -356,7 +365,8 @@ def _instead(file: Path) -> str:
     return "check the path"
 
 
-def _document(file: Path, *versions: int) -> dict[str, Any]:
+def document_of(file: Path, *versions: int) -> dict[str, Any]:
+    """What a file of keys says, of one of these versions; of the first if none is given."""
     try:
         document: Any = json.loads(file.read_bytes())
     except FileNotFoundError:
