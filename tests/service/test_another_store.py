@@ -34,11 +34,10 @@ from shuffledp.service.store.contract import (
     Counts,
     Inspected,
     Lease,
-    Outbox,
     Progress,
     Release,
-    Visit,
 )
+from shuffledp.service.store.outboxes import Outbox, Visit
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, SignedText

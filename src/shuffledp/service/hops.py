@@ -13,6 +13,19 @@ from shuffledp.errors import DataError
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
 """Of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
+ADMISSION_VERSION = 3
+"""Of the documents that name an issuer, in a cascade or not: earlier programs would let in whoever is enrolled."""
+
+
+def version_with(hops: bool, plain: int, issuer: bool = False) -> int:
+    """The version of a document of a task or a campaign.
+
+    Args:
+        hops: whether it is a cascade's.
+        plain: the version of one that is not, and names no issuer.
+        issuer: whether it names an issuer.
+    """
+    return ADMISSION_VERSION if issuer else CASCADE_VERSION if hops else plain
 
 
 def key_texts(document: Any) -> list[str]:

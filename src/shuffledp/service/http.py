@@ -109,7 +109,13 @@ def whole_in_path(request: Request, name: str) -> int:
     return int(given)
 
 
-def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics, limits: Limits) -> Handler:
+Admit = Callable[[Request, Operation, Tokens], Awaitable[str]]
+"""Whose budget a request is spent from; refuses whoever may not make it."""
+
+
+def _guarded(
+    operation: Operation, handler: Handler, admit: Admit, tokens: Tokens, metrics: Metrics, limits: Limits
+) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
     route = operation.route
     seconds = metrics.seconds.labels(route)
@@ -126,7 +132,7 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
         try:
             if not operation.roles:
                 return await _admitted(request)
-            with limits.spent(tokens.check(request.headers.get("authorization"), *operation.roles)):
+            with limits.spent(await admit(request, operation, tokens)):
                 return await _admitted(request)
         except RefusedError as refused:
             return problem(refused)
@@ -173,6 +179,10 @@ class Endpoints(Generic[S]):
         document = openapi_document(server.metrics.role, operations_of(type(self)).values())
         self._openapi = json.dumps(document, separators=(",", ":")).encode()
 
+    async def admit(self, request: Request, operation: Operation, tokens: Tokens) -> str:
+        """The role whose token a request has; refused if the operation is not for that role."""
+        return tokens.check(request.headers.get("authorization"), *operation.roles)
+
     @operation("POST /v1/tasks", {201: "It is served now.", 200: "It was served before."}, ADMIN, takes=JSON)
     async def create_task(self, request: Request) -> Response:
         """Serve a task."""
@@ -218,7 +228,7 @@ def build_app(
         await asyncio.to_thread(server.stop)
 
     guarded = [
-        (each, _guarded(each, getattr(endpoints, name), tokens, server.metrics, limits or Limits()))
+        (each, _guarded(each, getattr(endpoints, name), endpoints.admit, tokens, server.metrics, limits or Limits()))
         for name, each in operations_of(type(endpoints)).items()
     ]
     # One route a path, so that another method on it is 405 and not 404.

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from shuffledp.errors import ShuffleDPError
 from shuffledp.service.store.incoming import HopRecords
 from shuffledp.service.store.pieces import PieceRecords
+from shuffledp.service.store.redeeming import TokenRecords
 from shuffledp.service.wire import SignedText
 
 R_co = TypeVar("R_co", covariant=True)
@@ -135,7 +136,7 @@ class TaskRecords(Protocol):
         """Keep this text in the place of a task's document, for good."""
 
 
-class ShufflerRecords(TaskRecords, HopRecords, Protocol):
+class ShufflerRecords(TaskRecords, HopRecords, TokenRecords, Protocol):
     """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
 
     def take_position(self, task_id: str, positions: int) -> int | None:
@@ -252,7 +253,9 @@ class ShufflerRecords(TaskRecords, HopRecords, Protocol):
         """How far a task has come."""
 
     def forget_ids(self, task_id: str) -> int:
-        """Delete some ids of a task's reports, by which a second try is recognized; how many, 0 if none is left."""
+        """Delete some ids of a task's reports, by which a second try is recognized, and of tokens that seats of it were
+        given for; how many, 0 if none is left.
+        """
 
 
 @dataclass(frozen=True, slots=True)

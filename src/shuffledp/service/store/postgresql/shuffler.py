@@ -12,6 +12,7 @@ from shuffledp.service.store.contract import BatchPart, ClaimLostError, Counts, 
 from shuffledp.service.store.postgresql.buckets import PostgresBuckets
 from shuffledp.service.store.postgresql.incoming import PostgresIncoming
 from shuffledp.service.store.postgresql.records import LARGE_BYTES, Session, StaleError, TaskLockedError
+from shuffledp.service.store.postgresql.redeeming import PostgresRedeeming
 from shuffledp.service.store.postgresql.vault import OVERHEAD_BYTES
 from shuffledp.service.wire import position_of
 
@@ -44,7 +45,7 @@ _FREE = "(holder IS NULL OR holder = %s OR held_until < clock_timestamp())"
 _MINE = "holder = %s AND held_until >= clock_timestamp()"
 
 
-class PostgresShufflerRecords(PostgresIncoming, PostgresBuckets):
+class PostgresShufflerRecords(PostgresIncoming, PostgresRedeeming, PostgresBuckets):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, session: Session) -> None:
@@ -372,7 +373,8 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBuckets):
         self._flush()
         self._next[task_id] = positions
         self._moved.add(task_id)
-        self.db.execute("DELETE FROM leases WHERE task_id = %s", (task_id,))
+        for table in ("leases", "held"):
+            self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
         gone = self.rows(
             "DELETE FROM batches WHERE task_id = %s AND state = 0 "
             "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key",
@@ -414,7 +416,7 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBuckets):
         number = self._lock(task_id)
         # Answered, and not counted by the driver, which does not know it yet while statements travel together.
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
-        count = len(self.rows(query, number, number))
+        count = len(self.rows(query, number, number)) + self._forget_tokens(task_id, MOST_IDS)
         if not count:
             # Of a hop: what it has taken from the hop before it.
             for table in ("received", "incoming"):
