@@ -282,7 +282,7 @@ class Service:
         """A person's device, on transports without sockets."""
         given = {"http": self.wire("shuffler").client, "models_http": self.wire("analyzer").client, "patience": 0.0}
         urls = {"shuffler": "http://localhost", "analyzer": "http://localhost"}
-        return Device(campaign, **urls, token=self.tokens.secrets["enrol"], **{**given, **more})
+        return Device(campaign, **urls, **{"token": self.tokens.secrets["enrol"], **given, **more})
 
     def send(self, task: Task, values: Iterable[Any]) -> list[SentReport]:
         """Everybody takes a seat and reports, in one upload; answers what was sent, in the order of arrival."""
