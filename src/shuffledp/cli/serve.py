@@ -91,7 +91,7 @@ def serve_shuffler(
             typer.echo(f"warning: {doubt}", err=True)
         return made
 
-    _run({"shuffler" if hop is None else f"hop {hop}": (address, make)})
+    run_servers({"shuffler" if hop is None else f"hop {hop}": (address, make)})
 
 
 @serve_app.command("analyzer")
@@ -126,7 +126,7 @@ def serve_analyzer(
     def make() -> "Server":
         return _analyzer(store, keys, _texts(task, campaign), address, limits, ledger, origins, page)
 
-    _run({"analyzer": (address, make)}, page=None if page == "off" else address.url)
+    run_servers({"analyzer": (address, make)}, page=None if page == "off" else address.url)
 
 
 @serve_app.command("all")
@@ -157,7 +157,7 @@ def serve_all(
         folder.mkdir(parents=True, exist_ok=True)
         return _analyzer(str(folder / "analyzer.db"), keys, served, analyzer, origins=origins)
 
-    _run({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
+    run_servers({"analyzer": (analyzer, make_analyzer), "shuffler": (shuffler, make_shuffler)}, page=analyzer.url)
 
 
 @serve_app.command("cascade")
@@ -201,7 +201,7 @@ def serve_cascade(
         return _analyzer(str(folder / "analyzer.db"), keys, served, addresses[-1], origins=origins)
 
     hops = {f"hop {number}": (addresses[number - 1], partial(make_hop, number)) for number in range(len(hop), 0, -1)}
-    _run({"analyzer": (addresses[-1], make_analyzer), **hops})
+    run_servers({"analyzer": (addresses[-1], make_analyzer), **hops})
 
 
 @dataclass(frozen=True)
@@ -357,7 +357,7 @@ def _text(path: Path, parameter: str, kind: str, other: str) -> str:
     return text
 
 
-def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None = None) -> None:
+def run_servers(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None = None) -> None:
     """Take every address, then make the servers and serve until one of them is told to stop; then all do.
 
     Args:
@@ -373,6 +373,9 @@ def _run(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str | None 
         log_to_stderr()
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
+        for server in servers:
+            for words in server.config.app.state.server.cautions:  # type: ignore[union-attr]
+                typer.echo(words, err=True)
         if page is not None:
             typer.echo(f"look at it in a browser: {page}/", err=True)
         typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)

@@ -57,6 +57,11 @@ class IssuerServer:
         """Let go of the store."""
         self.store.close()
 
+    @property
+    def cautions(self) -> list[str]:
+        """What whoever starts it should know."""
+        return ["this issuer knows people by their invitations: it is for trials and small groups"]
+
     def leaves(self) -> str:
         """What it leaves on disk, in words."""
         return "the issuer leaves a list of the requests that it signed, which nobody can match to tokens"

@@ -136,6 +136,15 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         self._check_issuer(task_id, routing)
         return self._serve(task_id, self._own.kept(routing), routing)
 
+    @property
+    def cautions(self) -> list[str]:
+        """Tasks in which nobody is kept from taking part twice."""
+        known: dict[str, Routing | RoundsRouting] = {**self.tasks, **self.campaigns}
+        shared = [task_id[:12] for task_id, each in known.items() if each.issuer is None and each.hop == 1]
+        named = dict.fromkeys(map(owner_of, shared))
+        words = "whoever has the token for enrol takes part as often as they like, which is for trials"
+        return [f"{words}: {', '.join(named)} (create a task with --issuer to let people in once)"] if named else []
+
     def _check_issuer(self, task_id: str, routing: Routing | RoundsRouting) -> None:
         """A key that two tasks had would let people use both their tokens in one of them."""
         known: dict[str, Routing | RoundsRouting] = {**self.tasks, **self.campaigns}
