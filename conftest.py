@@ -4,6 +4,8 @@ Cases marked `sweep` take the same road as another case of their test, with othe
 """
 
 import gc
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -46,6 +48,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
     # Files stay whole: what their tests share is made once.
     items.sort(key=lambda item: -of_file.get(item.nodeid.partition("::")[0], 0.0))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a test that failed at once: of a long run that is cut off, only what was printed is left."""
+    if report.failed and "PYTEST_XDIST_WORKER" not in os.environ:
+        print(f"\nFAILED {report.when} of {report.nodeid}", file=sys.__stderr__, flush=True)
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -36,7 +36,8 @@ from shuffledp.service.crypto import PrivateKey, PublicKey, binding
 from shuffledp.service.delivery import LARGEST_PIECE_BYTES, Sending
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.large import BatchSizes
-from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.shuffler.sending import post_to
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task

@@ -44,7 +44,8 @@ from shuffledp.service.device import Device
 from shuffledp.service.models import Model, OpenRound, signed, unchecked_model
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
-from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.shuffler.sending import post_to
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens

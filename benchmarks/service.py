@@ -41,7 +41,8 @@ from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import ShufflerEndpoints, shuffler_app
 from shuffledp.service.shuffler.desk import ShufflerDesk
-from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.shuffler.sending import post_to
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from harness.children import child
 from shuffledp.accounting.composition import Composition
 from shuffledp.accounting.differences import PolyaDifference, Skellam
 from shuffledp.accounting.laws import Binomial, DiscreteLaplace, Poisson
@@ -533,7 +534,7 @@ with locked(Path(sys.argv[1]), timeout=1):
 
 def test_whoever_waits_too_long_is_told_who_holds_the_lock(tmp_path: Path) -> None:
     ledger = Ledger.open(tmp_path / "ledger.json", "panel", BUDGET, timeout=0.2)
-    with subprocess.Popen([sys.executable, "-c", HOLD, str(ledger.path)], stdout=subprocess.PIPE) as holder:
+    with child([sys.executable, "-c", HOLD, str(ledger.path)], stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
         started = time.monotonic()
         with pytest.raises(ParameterError, match=f"process {holder.pid} has held it for all of 0.2 s"):

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from harness.children import child
 from shuffledp.cli import demo_servers
 from shuffledp.errors import ShuffleDPError
 
@@ -18,7 +19,7 @@ def test_a_server_that_ends_is_told_in_one_sentence_with_its_log(run, tmp_path, 
 
 
 def test_a_server_that_is_slow_is_waited_for_and_then_named(tmp_path) -> None:
-    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with child([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         server = demo_servers.DemoServer("shuffler", process, tmp_path / "shuffler.log")
         answers = iter([False, False, True])
         demo_servers.wait_until(lambda: next(answers), server, "does not answer")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.children import child
 from shuffledp import cli
 
 WORKED = 1.6
@@ -69,15 +70,15 @@ def _cpu_seconds(process: int) -> float:
 def test_an_interrupt_ends_it_and_leaves_nothing(rows: str, tmp_path: Path, name: str) -> None:
     (tmp_path / "p.csv").write_text(rows)
     words = [sys.executable, "-m", "shuffledp", *LONG[name]]
-    with subprocess.Popen(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as child:
+    with child(words, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         deadline = time.monotonic() + PATIENCE
-        while child.poll() is None and _cpu_seconds(child.pid) < WORKED and time.monotonic() < deadline:
+        while process.poll() is None and _cpu_seconds(process.pid) < WORKED and time.monotonic() < deadline:
             time.sleep(0.02)
-        assert child.poll() is None, "it was over before it could be interrupted"
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=PATIENCE)
+        assert process.poll() is None, "it was over before it could be interrupted"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=PATIENCE)
     # To a shell both are 130: where an interrupt meets code that was made from text, Python ends by the signal itself.
-    assert child.returncode in (cli.INTERRUPTED, -signal.SIGINT) and cli.INTERRUPTED == 128 + signal.SIGINT
+    assert process.returncode in (cli.INTERRUPTED, -signal.SIGINT) and cli.INTERRUPTED == 128 + signal.SIGINT
     left = {path.name for path in tmp_path.iterdir()} - {"p.csv"}
     # What an experiment has measured is kept beside its picture, whole, so that a second run goes on.
     assert left <= ({"slopes.png.rows.json"} if name == "papers counter" else set())
@@ -106,3 +107,22 @@ def test_an_error_that_comes_of_an_interrupt_is_one(monkeypatch: pytest.MonkeyPa
             cli.main(["protocols"])
         assert ended.value.code == code
     assert "interrupted, and no file is half-written" in capsys.readouterr().err
+
+
+READING = """
+import sys
+from pathlib import Path
+from shuffledp.tables.arrow_table import ArrowCsv
+from shuffledp.tables.csv_source import CsvSource
+table = ArrowCsv(CsvSource("p.csv", "p.csv", Path("p.csv")))
+table.numbers(["bit", "age"]), table.words("height")
+print("pyarrow" in sys.modules, "pandas" in sys.modules)
+"""
+
+
+def test_pandas_is_not_imported_where_an_interrupt_would_be_lost(rows: str, tmp_path: Path) -> None:
+    """Pyarrow imports pandas for whoever calls `to_numpy`, and drops whatever is raised meanwhile."""
+    (tmp_path / "p.csv").write_text(rows + "1,,a word\n")
+    words = [sys.executable, "-c", READING]
+    said = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    assert said.stdout.split() == ["True", "False"]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness.children import child
 from shuffledp.cli import demo_servers, serve
 from shuffledp.errors import ShuffleDPError
 from shuffledp.randomness import RandomBits
@@ -69,7 +70,7 @@ def test_the_page_stays_until_somebody_interrupts_or_a_server_ends(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(demo_servers.time, "sleep", nap)
-    with subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
+    with child([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         server = demo_servers.DemoServer("analyzer", process, tmp_path / "analyzer.log")
         both: Any = SimpleNamespace(analyzer="http://127.0.0.1:1", servers={"analyzer": server})
         demo_servers.keep_running(both, shown=True)

@@ -1,5 +1,6 @@
 """The JavaScript client in a real browser: the page that counts clicks, IndexedDB, and origins that are named."""
 
+import contextlib
 import functools
 import http.server
 import json
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from harness.children import child
 from harness.node import ROOT, node_in
 from harness.nursery import servers
 from shuffledp.privacy import Privacy
@@ -73,11 +75,13 @@ class Site:
         """What a page found in a browser."""
         words = [_chromium(), "--headless=new", "--no-sandbox", "--disable-gpu", "--remote-debugging-port=0"]
         silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen([*words, f"--user-data-dir={profile}", f"{self.origin}/{page}"], **silent) as browser:
+        with child([*words, f"--user-data-dir={profile}", f"{self.origin}/{page}"], **silent) as browser:
             try:
                 return self.found.get(timeout=_PATIENCE)
             finally:
                 browser.terminate()
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    browser.wait(timeout=10)
 
 
 @pytest.fixture

@@ -303,7 +303,7 @@ def test_what_was_sent_and_read_is_nowhere_on_disk_though_a_kill_came_before_the
     sealed = {batch_id: body for _, batch_id, _, body in pieces}
     assert len(sealed) == counts["batches_waiting"] > 0
     for batch_id in sealed:
-        assert world.shuffler._send(task.id, batch_id)
+        assert world.shuffler.sender.send(task.id, batch_id)
         world.analyzer._read(task.id, batch_id)
     for role in ("shuffler", "analyzer"):
         world.restart(role, world.plan_kill(role, 10**9, Random(1)))

@@ -11,6 +11,7 @@ from contextlib import closing
 
 import pytest
 
+from harness.children import child
 from shuffledp.service.analyzer.opening import Opener
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.wire import MESSAGE_BYTES
@@ -45,7 +46,7 @@ def test_workers_that_were_killed_are_replaced() -> None:
 
 
 def test_a_killed_server_leaves_no_worker_with_the_key_behind() -> None:
-    with subprocess.Popen([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True) as server:
+    with child([sys.executable, "-c", _SERVER], stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         workers = [int(pid) for pid in server.stdout.readline().split()]
         assert workers and all(is_there(pid) for pid in workers)

@@ -15,6 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
+from harness.children import child
 from harness.world import OpenerHere, made_report, small_task
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.app import analyzer_app
@@ -181,7 +182,7 @@ def test_the_command_opens_and_stops_in_time(served: Served, tmp_path: Path) -> 
     command = ["work", "opener", "--analyzer", served.url, "--keys", served.keys, "--processes", "1"]
     command += ["--token-file", served.keys / "open.token"]
     words = [sys.executable, "-m", "shuffledp", *map(str, command)]
-    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as process:
+    with child(words, stderr=subprocess.PIPE, text=True) as process:
         reading.join(40)
         started = time.monotonic()
         process.send_signal(signal.SIGTERM)

@@ -25,6 +25,7 @@ from typing import Any
 
 import httpx
 
+from harness.children import child
 from harness.world import OpenerHere, PeelerHere, ciphertexts
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
@@ -39,7 +40,8 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import shuffler_app
 from shuffledp.service.shuffler.layers import Layer
-from shuffledp.service.shuffler.server import ShufflerServer, post_to
+from shuffledp.service.shuffler.sending import post_to
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -142,7 +144,7 @@ def servers(
     command = [sys.executable, "-m", "harness.nursery"]
     # The nursery imports what this process imports: tests are no package that is installed.
     paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(command, env=paths, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+    with child(command, env=paths, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
         assert nursery.stdin is not None and nursery.stdout is not None
         assert nursery.stdout.readline() == "ready\n"
         made = Servers(folder, key, tokens, nursery, orders)

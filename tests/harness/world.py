@@ -36,7 +36,8 @@ from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.large import BatchSizes
 from shuffledp.service.shuffler.layers import Bound, Chunk
 from shuffledp.service.shuffler.peeling import open_layer
-from shuffledp.service.shuffler.server import Answer, ShufflerServer
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.shuffler.uploads import Answer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import RoundTask, Task

@@ -297,13 +297,13 @@ def test_what_a_dropped_round_left_is_deleted_when_a_later_one_is_full(
     # A restart finds both rounds in its store.
     world.restart("shuffler", world.plan_kill("shuffler", 10**9, Random(1)))
     assert first in world.shuffler.tasks and world.shuffler.counts(second)["reports"] == 2
-    monkeypatch.setattr(world.shuffler, "_seal", lambda task_id, batch_id: None)
+    monkeypatch.setattr(world.shuffler.sealer, "seal", lambda task_id, batch_id: None)
     world.shuffler.seal_full()
     assert len(batch_rows(world.stores["shuffler"], "parts")) > 0, "a round that is not over was abandoned"
     report(world, campaign, 1)
-    sealed = type(world.shuffler)._seal
-    only = lambda task_id, batch_id: sealed(world.shuffler, task_id, batch_id) if task_id == second else None  # noqa: E731
-    monkeypatch.setattr(world.shuffler, "_seal", only)
+    sealed = type(world.shuffler.sealer).seal
+    only = lambda task_id, batch_id: sealed(world.shuffler.sealer, task_id, batch_id) if task_id == second else None  # noqa: E731
+    monkeypatch.setattr(world.shuffler.sealer, "seal", only)
     world.shuffler.seal_full()
     world.shuffler.seal_full()
     store = world.stores["shuffler"]

@@ -13,7 +13,8 @@ from shuffledp.service.analyzer.desk import AnalyzerDesk
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.rounds import split_round
-from shuffledp.service.shuffler.server import ShufflerServer, _abandon
+from shuffledp.service.shuffler.commits import abandon
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.wire import CIPHERTEXT_BYTES
 
 pytestmark = pytest.mark.usefixtures("in_the_clear")
@@ -95,7 +96,7 @@ class AbandonsEarly(ShufflerServer):
         over = {parts[0] for parts in sealed if parts is not None and self.campaigns[parts[0]].drops}
         for task_id in self._store.read(lambda records: records.open_tasks()):
             if task_id.partition(".")[0] in over:
-                self._until_done(partial(_abandon, task_id, self.tasks[task_id].users))
+                abandon(self._store, task_id, self.tasks[task_id].users)
 
 
 def skips_a_number(self: Any, records: Any, asked: Any, state: Any, lost: Any) -> None:

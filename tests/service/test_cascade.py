@@ -118,7 +118,7 @@ def test_what_does_not_open_gives_way_and_holds_up_nobody(make: Callable[..., Ca
     assert cascade.payloads == everybody(task)[1:]
     # Nothing of it went on: neither at hop 1 nor later.
     assert not [body for hop in (1, 2, 3) for _, _, body in cascade.sent[hop] if marked[:16] in body]
-    replaced = [server.replaced.labels("unopened")._value.get() for server in cascade.servers.values()]
+    replaced = [server.sealer.replaced.labels("unopened")._value.get() for server in cascade.servers.values()]
     assert replaced == [1, 1, 1]
 
 
@@ -159,7 +159,7 @@ def test_a_hop_that_doubles_a_message_marks_nothing(make: Callable[..., Cascade]
     assert len(set(cascade.payloads)) == len(cascade.payloads) == len(rows) - 1
     out = b"".join(body for _, _, body in cascade.sent[2] if not body.startswith(b'{"version"'))
     assert len(set(cut(out, 125))) == len(rows)
-    assert cascade.servers[2].replaced.labels("copy")._value.get() == 1
+    assert cascade.servers[2].sealer.replaced.labels("copy")._value.get() == 1
 
 
 def test_a_message_of_another_batch_task_or_hop_does_not_open(make: Callable[..., Cascade]) -> None:
@@ -184,7 +184,7 @@ def test_a_message_of_another_batch_task_or_hop_does_not_open(make: Callable[...
     cascade.report(task, [*(strange(*each) for each in strangers), of_another_hop, *rest])
     cascade.work()
     assert cascade.malformed == len(strangers) + 1
-    assert cascade.servers[1].replaced.labels("unopened")._value.get() == len(strangers) + 1
+    assert cascade.servers[1].sealer.replaced.labels("unopened")._value.get() == len(strangers) + 1
 
 
 # --- counts and repeats ---------------------------------------------------------------------------

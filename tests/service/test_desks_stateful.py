@@ -14,7 +14,8 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.shuffler import desk as shuffler_desk
 from shuffledp.service.shuffler.desk import ShufflerDesk, permuted
 from shuffledp.service.shuffler.large import BatchSizes
-from shuffledp.service.shuffler.server import Post, ShufflerServer
+from shuffledp.service.shuffler.sending import Post
+from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import sqlite
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 from shuffledp.service.store.sqlite.engine import SqliteStore
@@ -83,6 +84,10 @@ class PermutesWhenSending(ShufflerServer):
 
 class PurgesBeforeSending(ShufflerServer):
     """A batch is deleted when it leaves, not when it has arrived."""
+
+    def __init__(self, store: Any, **more: Any) -> None:
+        super().__init__(store, **more)
+        self.sender.send = self._send
 
     def _send(self, task_id: str, batch_id: str) -> bool:
         batch = self._store.read(lambda records: records.sealed(task_id, batch_id))

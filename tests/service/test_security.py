@@ -41,7 +41,7 @@ from shuffledp.service.openapi import BINARY
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.desk import permuted
-from shuffledp.service.shuffler.server import post_to
+from shuffledp.service.shuffler.sending import post_to
 from shuffledp.service.store.sqlite.shuffler import GONE
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
@@ -66,7 +66,8 @@ log_to_stderr(10)
 tokens, store = Tokens.from_document(given["tokens"]), Path(given["store"])
 if given["role"] == "shuffler":
     from shuffledp.service.shuffler.app import shuffler_app
-    from shuffledp.service.shuffler.server import ShufflerServer, post_to
+    from shuffledp.service.shuffler.sending import post_to
+    from shuffledp.service.shuffler.server import ShufflerServer
     server = ShufflerServer(open_shuffler_store(store), post=post_to(given["next"], tokens.secrets["hop"]))
     app = shuffler_app(server, tokens)
 else:

@@ -260,7 +260,8 @@ def _shuffler(
     from shuffledp.service.keys import load_tokens
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
-    from shuffledp.service.shuffler.server import ShufflerServer, post_to
+    from shuffledp.service.shuffler.sending import post_to
+    from shuffledp.service.shuffler.server import ShufflerServer
     from shuffledp.service.store import open_shuffler_store
     from shuffledp.service.tokens import ENROL, HOP
 

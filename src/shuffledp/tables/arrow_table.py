@@ -1,5 +1,6 @@
 """CSV and Parquet files by pyarrow, in batches that hold little memory."""
 
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
@@ -8,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.errors import DataError
 from shuffledp.tables.complaints import no_rows, unreadable, wrong_kind
@@ -228,12 +230,27 @@ def numbers_of_cells(cells: Any) -> Numbers:
     kind = cells.type
     if types.is_null(kind):
         return np.zeros(len(cells)), np.ones(len(cells), dtype=np.bool_)
-    blank = cells.is_null(nan_is_null=True).to_numpy(zero_copy_only=False)
-    if not types.is_floating(kind) and cells.null_count:
-        # Nulls would make floats of whole numbers.
-        cells = cells.fill_null(False if types.is_boolean(kind) else 0)
-    values = cells.to_numpy(zero_copy_only=False)
+    blank = _array_of(cells.is_null(nan_is_null=True), False)
+    # Nulls would make floats of whole numbers.
+    values = _array_of(cells, math.nan if types.is_floating(kind) else 0)
     return (values.astype(np.float64) if values.dtype.kind == "f" else values), blank
+
+
+def _array_of(cells: Any, instead: float) -> NDArray[Any]:
+    """Numbers of pyarrow's as an array, with another instead of nulls.
+
+    Not by pyarrow's `to_numpy` and `fill_null`, which import pandas wherever it is installed: half a second, in which
+    an interrupt of the user is lost.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_boolean(cells.type):
+        return _array_of(cells.cast(pa.uint8()), instead).view(np.bool_)
+    numbers = pa.Array.from_buffers(cells.type, len(cells), [None, cells.buffers()[1]], offset=cells.offset)
+    values: NDArray[Any] = np.from_dlpack(numbers)
+    if not cells.null_count:
+        return values
+    return np.where(_array_of(cells.is_null(), False), np.array(instead, values.dtype), values)
 
 
 def texts_of(cells: Any) -> Texts:
@@ -241,5 +258,6 @@ def texts_of(cells: Any) -> Texts:
     import pyarrow as pa
 
     encoded = cells.dictionary_encode()
-    where = encoded.indices.cast(pa.int64()).fill_null(-1).to_numpy(zero_copy_only=False)
-    return Texts(np.array(encoded.dictionary.to_pylist(), dtype=np.str_), where)
+    return Texts(
+        np.array(encoded.dictionary.to_pylist(), dtype=np.str_), _array_of(encoded.indices.cast(pa.int64()), -1)
+    )

@@ -21,7 +21,8 @@ from shuffledp.service.problems import BAD_REQUEST, TASK_ENDED, TOO_LARGE, Refus
 from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import door
-from shuffledp.service.shuffler.server import Answer, Outcome, ShufflerServer, Upload
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.shuffler.uploads import Answer, Outcome, Upload
 from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 

@@ -7,6 +7,8 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.ended import Ended, Purged, today
 from shuffledp.service.rounds import RoundsRouting, routing_from
 from shuffledp.service.routing import Routing
+from shuffledp.service.shuffler.commits import abandon, claim, counts_of
+from shuffledp.service.shuffler.commits import purge as purge_batch
 from shuffledp.service.store.contract import Counts, ShufflerRecords, Store
 
 
@@ -49,7 +51,7 @@ def end_task(store: Store[ShufflerRecords], task_id: str, *, drop: bool) -> Purg
     own = store.read(lambda records: _own(records, task_id))
     if not own:
         raise ParameterError("task", task_id[:12], "must be a task of this store that goes on", "check the id")
-    counts = {name: store.read(partial(_counts, name)) for name in own}
+    counts = {name: counts_of(store, name) for name in own}
     waiting = sum(each.batches_waiting for each in counts.values())
     open_ones = sum(each.batches_open for each in counts.values())
     if (waiting or open_ones) and not drop:
@@ -60,8 +62,7 @@ def end_task(store: Store[ShufflerRecords], task_id: str, *, drop: bool) -> Purg
         raise ParameterError("task", task_id[:12], problem, way_out)
     for name, routing in own.items():
         if isinstance(routing, Routing):
-            while not store.write(partial(_abandon, name, routing.users)):
-                pass
+            abandon(store, name, routing.users)
             _drop_waiting(store, name)
     for name in own:
         # First the word that it has ended: a device that asks again must not be told that it never reported.
@@ -85,7 +86,7 @@ def purge(store: Store[ShufflerRecords]) -> list[Purged]:
     for name, text in known.items():
         if Ended.of(text) is not None:
             continue
-        if is_over(routing_from(json.loads(text)), store.read(partial(_counts, name))):
+        if is_over(routing_from(json.loads(text)), counts_of(store, name)):
             store.write(partial(_mark, name))
             done.append(Purged(name, {"reports' ids": _forget(store, name)}))
     for name, text in known.items():
@@ -100,11 +101,10 @@ def _drop_waiting(store: Store[ShufflerRecords], task_id: str) -> None:
     for list_them in (lambda records: records.waiting(), lambda records: records.unpurged()):
         for owner, batch_id in store.read(list_them):
             if owner == task_id:
-                if not store.write(partial(_claim, owner, batch_id)):
+                if not claim(store, owner, batch_id):
                     problem = "must be free: a process that is gone has claimed it for another moment"
                     raise ParameterError("batch", batch_id, problem, "try again in a minute")
-                while not store.write(partial(_purge, owner, batch_id)):
-                    pass
+                purge_batch(store, owner, batch_id)
 
 
 def _forget(store: Store[ShufflerRecords], task_id: str) -> int:
@@ -112,22 +112,6 @@ def _forget(store: Store[ShufflerRecords], task_id: str) -> int:
     while gone := store.write(partial(_forget_some, task_id)):
         count += gone
     return count
-
-
-def _counts(task_id: str, records: ShufflerRecords) -> Counts:
-    return records.counts(task_id)
-
-
-def _abandon(task_id: str, positions: int, records: ShufflerRecords) -> bool:
-    return records.abandon(task_id, positions)
-
-
-def _claim(task_id: str, batch_id: str, records: ShufflerRecords) -> bool:
-    return records.claim(task_id, batch_id)
-
-
-def _purge(task_id: str, batch_id: str, records: ShufflerRecords) -> bool:
-    return records.purge(task_id, batch_id)
 
 
 def _forget_some(task_id: str, records: ShufflerRecords) -> int:

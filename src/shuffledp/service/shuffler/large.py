@@ -7,13 +7,13 @@ it came, and the next one draws everything anew. Nothing here understands a mess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.delivery import LARGEST_PIECE_BYTES, WHOLE_BATCH_BYTES, recut
 from shuffledp.service.routing import Routing
+from shuffledp.service.shuffler.commits import add_piece
 from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.shuffler.layers import Suspects
 from shuffledp.service.store.contract import ShufflerRecords, Store
@@ -71,22 +71,19 @@ class LargeBatch:
         for number, runs in enumerate(self._dealt(buckets)):
             if is_stopping():
                 return None
-            self._write(_add_runs, number, runs)
+            self.store.write(partial(_add_runs, self.task_id, self.batch_id, number, runs))
         number, last, written = -1, b"", 0
         for piece in self._permuted(buckets):
             if is_stopping():
                 return None
             if last:
-                self._write(_add_piece, number, last)
+                add_piece(self.store, self.task_id, self.batch_id, number, last)
             number, last, written = number + 1, piece, written + len(piece)
         expected = self.length // self._routing.ciphertext_bytes * self._routing.left_bytes
         if written != expected:
             raise AssertionError(f"batch {self.batch_id} has {written} bytes in its buckets, not {expected}")
         seal = partial(self.desk.seal_with, number=number, last=last, length=written)
         return self.store.write(lambda records: seal(records, self.task_id, self.batch_id))
-
-    def _write(self, work: Callable[..., None], *given: Any) -> None:
-        self.store.write(partial(work, self.task_id, self.batch_id, *given))
 
     def _dealt(self, buckets: int) -> Iterator[list[tuple[int, bytes]]]:
         """Pass 1: runs of messages for buckets, as many as a commit should hold; a bucket occurs in it once."""
@@ -145,7 +142,3 @@ def _add_runs(
     task_id: str, batch_id: str, number: int, runs: list[tuple[int, bytes]], records: ShufflerRecords
 ) -> None:
     records.add_runs(task_id, batch_id, number, runs)
-
-
-def _add_piece(task_id: str, batch_id: str, number: int, piece: bytes, records: ShufflerRecords) -> None:
-    records.add_piece(task_id, batch_id, number, piece)

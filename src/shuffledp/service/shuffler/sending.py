@@ -1,13 +1,36 @@
-"""Sending a sealed batch on: in one body, or piece by piece with a manifest at the end; always the same bytes."""
+"""Sending sealed batches on: in one body, or piece by piece with a manifest at the end; always the same bytes."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import count
+from typing import Protocol
 
+import httpx
+
+from shuffledp.service.addresses import refuse_plain_http
 from shuffledp.service.delivery import Sending, recut
-from shuffledp.service.openapi import JSON
-from shuffledp.service.store.contract import ClaimLostError, ShufflerRecords, Store
-from shuffledp.service.telemetry import log
+from shuffledp.service.openapi import BINARY, JSON
+from shuffledp.service.shuffler.commits import ShufflerStore, claim, purge
+from shuffledp.service.store.contract import ClaimLostError, ShufflerRecords
+from shuffledp.service.telemetry import Metrics, log
+
+
+class Post(Protocol):
+    """Sends a body of this media type to a path of the next hop; answers the HTTP status."""
+
+    def __call__(self, path: str, body: bytes, media: str = BINARY) -> int:
+        """The status of the answer to one request."""
+
+
+def post_to(url: str, token: str) -> Post:
+    """Sends to the server at this address, over one connection."""
+    refuse_plain_http(url, "analyzer")
+    client = httpx.Client(base_url=url, timeout=60.0, headers={"Authorization": f"Bearer {token}"})
+
+    def post(path: str, body: bytes, media: str = BINARY) -> int:
+        return client.post(path, content=body, headers={"Content-Type": media}).status_code
+
+    return post
 
 
 class BatchSender:
@@ -17,22 +40,70 @@ class BatchSender:
         store: where they are.
         post: sends a body to a path of the next hop, of a media type where it is not binary; answers the HTTP status.
         unit: how long a message of a task is when it leaves.
+        whole: a batch of no more bytes is sent in one body.
+        metrics: where it counts what it did.
         is_stopping: whether to end as soon as possible.
-        piece_sent: told of every piece that the next hop has.
     """
 
     def __init__(
         self,
-        store: Store[ShufflerRecords],
+        store: ShufflerStore,
         post: Callable[..., int],
         unit: Callable[[str], int],
+        whole: int,
+        metrics: Metrics,
         is_stopping: Callable[[], bool],
-        piece_sent: Callable[[], None],
     ) -> None:
-        self._store, self._post, self._unit = store, post, unit
-        self._is_stopping, self._piece_sent = is_stopping, piece_sent
+        self._store, self._post, self._unit, self._whole, self._is_stopping = store, post, unit, whole, is_stopping
+        self._sent = metrics.counter("batches_sent", "Batches that the next hop has.")
+        self._pieces_sent = metrics.counter("pieces_sent", "Pieces of large batches that the next hop has.")
+        self._waiting = metrics.gauge("waiting_bytes", "Sealed and not sent yet.")
         # Of batches in pieces: how many the next hop has acknowledged to this process.
         self._taken: dict[tuple[str, str], int] = {}
+
+    def send_waiting(self) -> bool:
+        """Send sealed batches on, oldest first; the same bytes until they are taken. True if none is left.
+
+        A batch that is refused waits, and does not hold up the others.
+        """
+        refused = False
+        for task_id, batch_id in self._store.read(lambda records: records.unpurged()):
+            if claim(self._store, task_id, batch_id):
+                purge(self._store, task_id, batch_id)
+        waiting = self._store.read(lambda records: records.waiting())
+        if waiting:
+            # Nothing leaves while the log still tells in which order it came.
+            self._store.forget_deleted()
+        try:
+            for task_id, batch_id in waiting:
+                if self._is_stopping():
+                    return False
+                if claim(self._store, task_id, batch_id) and not self.send(task_id, batch_id):
+                    refused = True
+        except httpx.HTTPError as failed:
+            log("next hop unreachable", level=30, error=type(failed).__name__)
+            refused = True
+        self._waiting.set(self._store.read(lambda records: records.waiting_bytes()))
+        # The bytes that were sent are in the log, too: tried again until it is empty.
+        self._store.forget_deleted()
+        return not refused
+
+    def send(self, task_id: str, batch_id: str) -> bool:
+        """Send a batch that this process has claimed, and delete it once the next hop has it; False if it waits."""
+        length = self._store.read(lambda records: records.sealed_bytes(task_id, batch_id))
+        if length is None:
+            return True
+        is_taken = self.send_pieces if length > self._whole else self.send_whole
+        try:
+            if not is_taken(task_id, batch_id):
+                return False
+            purge(self._store, task_id, batch_id)
+        except ClaimLostError:
+            # It took so long that another process sends it, too: the same bytes, which are taken once.
+            log("batch sent by another", level=30, batch=batch_id)
+            return True
+        self._sent.inc()
+        return True
 
     def send_whole(self, task_id: str, batch_id: str) -> bool:
         """Send a batch in one body; answers whether the next hop has it."""
@@ -54,12 +125,12 @@ class BatchSender:
                 continue
             if self._is_stopping():
                 return False
-            if not self._store.write(lambda records: records.claim(task_id, batch_id)):
+            if not claim(self._store, task_id, batch_id):
                 raise ClaimLostError(f"batch {batch_id} is another process's: this one was too slow.")
             if not self._is_taken(batch_id, self._post(f"{_path(task_id, batch_id)}/pieces/{number}", piece)):
                 return False
             self._taken[key] = number + 1
-            self._piece_sent()
+            self._pieces_sent.inc()
         manifest = sending.manifest().text.encode()
         status = self._post(f"{_path(task_id, batch_id)}/manifest", manifest, JSON)
         self._taken.pop(key, None)

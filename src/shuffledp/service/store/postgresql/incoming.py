@@ -1,28 +1,14 @@
 """Batches that a hop of a cascade takes from the one before it, in PostgreSQL."""
 
-from abc import abstractmethod
-
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.store.incoming import NOT_WHOLE, WHOLE_PLACE
-from shuffledp.service.store.postgresql.records import PostgresRecords
+from shuffledp.service.store.postgresql.reports import PostgresReports
 
 _OF_BATCH = "WHERE task_id = %s AND batch_id = %s"
 
 
-class PostgresIncoming(PostgresRecords):
+class PostgresIncoming(PostgresReports):
     """Records of batches that come whole; their bytes are where those of reports are."""
-
-    @abstractmethod
-    def _lock(self, task_id: str) -> int | None:
-        """Nobody else writes about this task until the commit."""
-
-    @abstractmethod
-    def _flush(self) -> None:
-        """Write what was only noted so far."""
-
-    @abstractmethod
-    def _keep_parts(self, task_id: str, parts: list[BatchPart]) -> None:
-        """Put parts into their batches."""
 
     def received(self, task_id: str, batch_id: str) -> str | None:
         self._lock(task_id)

@@ -1,18 +1,12 @@
 """Tokens that seats were given for, in PostgreSQL: one at a time for all processes."""
 
-from abc import abstractmethod
-
-from shuffledp.service.store.postgresql.records import PostgresRecords
+from shuffledp.service.store.postgresql.seats import PostgresSeats
 from shuffledp.service.store.redeeming import MOST_SEATS, Redeemed
 from shuffledp.service.wire import position_of
 
 
-class PostgresRedeeming(PostgresRecords):
+class PostgresRedeeming(PostgresSeats):
     """Records of tokens; whoever gives a seat for one locks the owner, and the task or round of the seat it had."""
-
-    @abstractmethod
-    def _lock(self, task_id: str) -> int | None:
-        """Nobody else writes about this task until the commit."""
 
     def redeemed(self, owner: str, token: str, task_id: str) -> Redeemed:
         number, name = self._lock(owner), self.vault.name_of(token)

@@ -1,0 +1,102 @@
+"""Uploads that are accepted together: all that have arrived when the store comes to it share a commit."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Protocol
+
+from shuffledp.service.problems import RefusedError
+from shuffledp.service.shuffler.commits import ShufflerStore
+from shuffledp.service.shuffler.desk import Accepted
+from shuffledp.service.store.contract import ShufflerRecords
+from shuffledp.service.telemetry import log
+from shuffledp.service.wire import SentReport
+
+Answer = Accepted | RefusedError
+Outcome = list[Answer] | BaseException
+"""What became of an upload's reports, or why nothing did."""
+
+Answered = Callable[[Outcome], None]
+"""Is told an upload's outcome, in the store's own thread."""
+
+Upload = tuple[str, list[SentReport], Answered]
+_task_of = itemgetter(0)
+
+
+class Accepting(Protocol):
+    """Accepts reports of one task inside a transaction."""
+
+    def __call__(self, records: ShufflerRecords, task_id: str, reports: list[SentReport]) -> list[Answer]:
+        """What becomes of each report, in their order."""
+
+
+class Uploads:
+    """What takes one process's uploads to its store.
+
+    Args:
+        store: where reports are kept.
+        accept: what decides about the reports of one task.
+        accepted: told after every commit how many reports were new, and whether a batch is full.
+    """
+
+    def __init__(self, store: ShufflerStore, accept: Accepting, accepted: Callable[[int, bool], None]) -> None:
+        self._store, self._accept, self._accepted = store, accept, accepted
+        self._arriving = threading.Lock()
+        self._arrived: list[Upload] = []
+
+    def accept_all(self, uploads: list[Upload]) -> None:
+        """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
+        with self._arriving:
+            is_first = not self._arrived
+            self._arrived += uploads
+        if not is_first:
+            return
+        try:
+            self._accept_together()
+        except BaseException as failed:
+            # Nobody will come for them, and the next must be the first again.
+            _tell_all(self._take(), failed)
+            raise
+
+    def _take(self) -> list[Upload]:
+        with self._arriving:
+            taken, self._arrived = self._arrived, []
+        return taken
+
+    def _accept_together(self) -> None:
+        """Accept all reports that have arrived when the store comes to it; answer after the commit."""
+        taken: list[Upload] = []
+
+        def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
+            # By task: a stable sort, so that the answers are in the order of `taken`. A store may run this again if
+            # nothing came of the first time: those that were taken then are still there.
+            taken[:] = sorted([*taken, *self._take()], key=_task_of)
+            answers: list[Answer] = []
+            for task_id, uploads in groupby(taken, key=_task_of):
+                answers += self._accept(records, task_id, [report for _, some, _ in uploads for report in some])
+            return answers, bool(records.full_batches())
+
+        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
+            failed = done.exception()
+            if failed is not None:
+                # If the commit ended before it came to this, all that wait are refused; the next is the first again.
+                _tell_all(taken or self._take(), failed)
+                return
+            answers, fills = done.result()
+            left = iter(answers)
+            for upload in taken:
+                _tell_all([upload], list(islice(left, len(upload[1]))))
+            self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
+
+        self._store.submit(accept).add_done_callback(answer)
+
+
+def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
+    """One who cannot be told does not keep it from the others."""
+    for _, _, answered in uploads:
+        try:
+            answered(answers)
+        except Exception as failed:
+            log("an answer was lost", level=40, error=type(failed).__name__)
