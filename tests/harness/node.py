@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.children import child
+
 ROOT = Path(__file__).parents[2]
 SOURCE, CACHE = ROOT / "clients" / "javascript", ROOT / "build" / "javascript"
 _PATIENCE = 120.0
@@ -47,23 +49,21 @@ class Node:
         """Node with these words, which answers a line to each line; killed in the end, and if it takes too long."""
         where = {**os.environ, "NODE_OPTIONS": _options()}
         pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(["node", *words], cwd=self.folder, env=where, text=True, **pipes)
-        deadline = threading.Timer(_PATIENCE, process.kill)
-        deadline.start()
+        with child(["node", *words], cwd=self.folder, env=where, text=True, **pipes) as process:
+            deadline = threading.Timer(_PATIENCE, process.kill)
+            deadline.start()
 
-        def ask(line: str) -> str:
-            process.stdin.write(line + "\n")
-            process.stdin.flush()
-            answer = process.stdout.readline().strip()
-            assert answer, process.stderr.read()
-            return answer
+            def ask(line: str) -> str:
+                process.stdin.write(line + "\n")
+                process.stdin.flush()
+                answer = process.stdout.readline().strip()
+                assert answer, process.stderr.read()
+                return answer
 
-        try:
-            yield ask
-        finally:
-            deadline.cancel()
-            process.kill()
-            process.communicate()
+            try:
+                yield ask
+            finally:
+                deadline.cancel()
 
     def answer(self, script: str, stdin: str) -> str:
         """What one of the client's tools prints."""
