@@ -4,6 +4,7 @@ import hashlib
 
 import httpx
 import pytest
+from scipy import stats
 
 from shuffledp.errors import DataError, ParameterError, RandomnessError
 from shuffledp.randomness import RandomBits
@@ -226,3 +227,16 @@ def test_tokens_of_other_shapes(gate):
     assert not gate.admits(Token.from_bytes(b"\0\2" + bytes(352)))
     with pytest.raises(DataError, match="must be tokens that wait"):
         PendingToken.from_document({**pending.document(), "salt": "00"})
+
+
+def test_what_the_issuer_sees_is_random(gate):
+    """A blinded message is uniform whatever the token is: the same token is never the same request twice."""
+    modulus = gate.issuer.key.rsa.public_numbers().n
+    drawn = [PendingToken.draw(gate, bits=SECURE) for _ in range(200)]
+    again = [PendingToken(drawn[0].nonce, drawn[0].salt, each.factor) for each in drawn]
+    for some in (drawn, again):
+        sent = [int.from_bytes(each.request(gate)[3:], "big") / modulus for each in some]
+        # 200 uniform numbers: the largest distance of their distribution exceeds 0.25 with probability below 1e-10.
+        assert stats.kstest(sent, "uniform").statistic < 0.25
+        assert len(set(sent)) == len(sent)
+    assert len({each.factor for each in drawn}) == len({each.nonce for each in drawn}) == len(drawn)

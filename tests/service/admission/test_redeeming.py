@@ -294,3 +294,28 @@ def test_two_processes_give_one_token_one_seat(postgresql, tmp_path, mint):
                         kept += each.result(timeout=60)
                 assert kept <= 1
                 assert one.known(token, first).seats in (2, MOST_SEATS)
+
+
+def test_another_process_reports_between_the_two(postgresql, tmp_path, mint):
+    """A seat in another round is looked at again when that round is locked: its report may just have been kept."""
+    (first, second), routings = rounds_of(mint)
+    address = postgresql.address(tmp_path / "batch keys", postgresql.new_schema())
+    with closing(Shop(address, routings)) as one, closing(Shop(address, routings)) as other:
+        token = new_token()
+        seat = one.seat(token, first)
+        kept = []
+
+        def take(records):
+            locking = records._lock
+
+            def lock(task_id):
+                if task_id == first and not kept:
+                    kept.append(other.report(seat, first))
+                return locking(task_id)
+
+            records._lock = lock
+            return one.desk.take_seat(records, second, None, token)
+
+        with pytest.raises(RefusedError, match="gets no other seat"):
+            one.store.write(take)
+        assert kept[0].new

@@ -113,3 +113,21 @@ def test_a_signature_that_was_computed_wrongly_is_not_given_away(monkeypatch):
 
     with pytest.raises(ArithmeticError, match="not given away"):
         blind_sign(Faulty(), bytes.fromhex(vector["blinded_msg"]), bits=RandomBits.secure())
+
+
+def test_what_is_raised_to_the_secret_exponent_is_random(monkeypatch):
+    """Whoever measures the time of signatures sees that of numbers which nobody chose: each time another."""
+    vector = SIGNATURES[1]
+    key = private_key(vector)
+    sent = bytes.fromhex(vector["blinded_msg"])
+    raised, secret = [], key.private_numbers()
+
+    def watched(base, exponent, modulus=None):
+        if exponent in (secret.dmp1, secret.dmq1, secret.d):
+            raised.append(base)
+        return pow(base, exponent, modulus)
+
+    monkeypatch.setattr("shuffledp.service.admission.blind_rsa.pow", watched, raising=False)
+    assert {blind_sign(key, sent, bits=RandomBits.secure()).hex() for _ in range(3)} == {vector["blind_sig"]}
+    assert len(set(raised)) == 3
+    assert int.from_bytes(sent, "big") not in raised
