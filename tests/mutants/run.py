@@ -40,7 +40,9 @@ SURVIVED_STATUS, UNTRIED_STATUS = 3, 2
 
 _KEYS = {"name", "why", "file", "old", "new"}
 _MOST_SECONDS = 180.0
-_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "--assert=plain", "-p", "no:cacheprovider")
+# Plugins are not looked for, which takes as long as a small test; the configuration names this one's option.
+_PLUGINS = ("-p", "no:cacheprovider", "-p", "pytest_timeout")
+_PYTEST = ("-m", "pytest", "-x", "-q", "--no-header", "--tb=line", "--assert=plain", *_PLUGINS)
 
 
 class TableError(Exception):
