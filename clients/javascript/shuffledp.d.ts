@@ -55,8 +55,8 @@ export interface Options {
   task: string;
   /** Where the shuffler is, the first hop of a cascade; https unless it is this machine. */
   shuffler: string;
-  /** The token for enrol. */
-  token: string;
+  /** The token for enrol; where the task names an issuer, a token that it has signed for this person, 354 bytes. */
+  token: string | Uint8Array;
   /** Where reports wait; memory if left out. */
   outbox?: Outbox;
   /** For how many seconds a request that fails in passing is tried again; 60. */

@@ -6,8 +6,8 @@
  */
 
 import { SecureBits } from "./internal/bits.js";
-import { ask, checkUrl } from "./internal/calls.js";
-import { insist, ShuffleDPError } from "./internal/errors.js";
+import { ask, checkToken, checkUrl } from "./internal/calls.js";
+import { ShuffleDPError } from "./internal/errors.js";
 import { memoryOutbox } from "./internal/outbox.js";
 import { recipients, reportBody } from "./internal/sealing.js";
 import { checkSeat, fromHex, readTask, toHex } from "./internal/task.js";
@@ -42,8 +42,8 @@ export class Client {
   /** A client of a task that was checked: its text has the id, its method is known, messages can be sealed to its key. */
   static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60 }) {
     const url = checkUrl(shuffler);
-    insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII.");
     const read = await readTask(task, taskId);
+    checkToken(token, read.issuer);
     const fetch = globalThis.fetch.bind(globalThis);
     return new Client(read, await recipients(read.keys), { url, token, patience, fetch, pause: wait }, outbox);
   }

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness.node import ROOT, node_in
+from harness.nursery import servers
 from shuffledp import BinarySum, Privacy
 from shuffledp.randomness import RandomBits
 from shuffledp.service.admission.headers import asking, redeemable, showing
@@ -17,6 +18,7 @@ from shuffledp.service.admission.requesting import PendingToken
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.task import Task
+from shuffledp.service.tokens import Tokens
 
 SECURE = RandomBits.secure()
 PEER = ROOT / "tests" / "clients" / "privacy_pass"
@@ -29,9 +31,9 @@ def peer(tmp_path_factory: pytest.TempPathFactory):
         yield lambda verb, **given: ask(json.dumps({"verb": verb, **given}))
 
 
-def task_of(issuer: Issuer) -> Task:
+def task_of(issuer: Issuer, key: PrivateKey | None = None) -> Task:
     plan = BinarySum.plan(users=20, privacy=Privacy(2, 1e-3), method="coins")
-    return Task.create(plan, PrivateKey.generate().public, bits=SECURE, issuer=issuer)
+    return Task.create(plan, (key or PrivateKey.generate()).public, bits=SECURE, issuer=issuer)
 
 
 def test_its_client_has_a_token_signed_here_and_redeems_it(peer, tmp_path: Path) -> None:
@@ -70,3 +72,35 @@ def test_its_issuer_signs_a_token_for_a_client_here(peer) -> None:
     wrong = Token(token.signed[:-1] + bytes([token.signed[-1] ^ 1]), token.signature)
     assert peer("verify", token=wrong.data.hex(), key=spki.hex()) == "false"
     assert not gate.admits(wrong)
+
+
+ONCE = """
+import { Client } from "./shuffledp.js";
+const { hex, ...asked } = JSON.parse(process.argv[1]);
+const token = Uint8Array.from(Buffer.from(hex, "hex"));
+for (let tries = 0; tries < 2; tries++) {
+  const client = await Client.open({ ...asked, token });
+  try {
+    console.log(JSON.stringify(await client.report(1)));
+  } catch (refused) {
+    console.log(refused.kind);
+  }
+  await client.close();
+}
+"""
+
+
+def test_the_javascript_client_reports_with_a_token_and_once(peer, tmp_path_factory) -> None:
+    """A token that the other issuer has signed, through our client in Node, to a shuffler that runs."""
+    issuer = Issuer("peer.example", TokenKey(bytes.fromhex(peer("key"))))
+    key, roles = PrivateKey.generate(), Tokens.generate(bits=SECURE)
+    task = task_of(issuer, key)
+    pending = PendingToken.draw(task.gate, bits=SECURE)
+    token = pending.token(task.gate, bytes.fromhex(peer("issue", request=pending.request(task.gate).hex())))
+    folder = tmp_path_factory.mktemp("client")
+    node = node_in(folder)
+    with servers(folder, key, roles) as running:
+        running.add_task(task)
+        asked = {"taskId": task.id, "task": task.text, "shuffler": running.url("shuffler"), "hex": token.data.hex()}
+        ran = node.run("--input-type=module", "-e", ONCE, json.dumps(asked))
+    assert ran.stdout.splitlines() == ['{"reports":1,"new":1,"known":false}', "pass-spent"], ran.stderr

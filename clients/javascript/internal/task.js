@@ -92,8 +92,19 @@ export class Schedule {
   }
 }
 
+/** Whose tokens lead in; undefined where the token for enrol does. */
+function issuerIn(routing) {
+  const issuer = routing?.issuer;
+  const readable = typeof issuer?.name === "string" && typeof issuer.token_key === "string";
+  if (issuer !== undefined && (!readable || issuer.token_type !== 2)) refuse("routing.issuer must be of type 2");
+  return issuer;
+}
+
+/** Of a task and of its routing: earlier clients refuse what they would not understand. */
+const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 3 : cascade ? 2 : 1);
+
 function checkRouting(routing, plan, hops) {
-  const version = hops.length ? 2 : 1;
+  const version = versionOf(routing, hops.length > 0);
   if (typeof routing !== "object" || routing === null || routing.version !== version) {
     refuse(`routing.version must be ${version}`);
   }
@@ -143,7 +154,8 @@ export async function readTask(text, taskId) {
   if (typeof document !== "object" || document === null) refuse("text must be a JSON object");
   const listed = document.hops ?? [];
   const cascade = "hops" in document;
-  if (document.version !== (cascade ? 2 : 1)) refuse(`version must be ${cascade ? 2 : 1}`);
+  const version = versionOf(document.routing, cascade);
+  if (document.version !== version) refuse(`version must be ${version}`);
   if (document.suite !== SUITE) refuse(`suite must be ${SUITE}`);
   const inOrder = Array.isArray(listed) && listed.every((hop, place) => hop?.hop === place + 1);
   if (!inOrder || (cascade && (listed.length < 2 || listed.length > 3))) refuse("hops must be 2 or 3, in their order");
@@ -155,7 +167,7 @@ export async function readTask(text, taskId) {
   if (!isWhole(plan.users, 1)) refuse("plan.users must be a whole number");
   const randomizer = randomizerOf(plan);
   checkRouting(routing, plan, listed);
-  return { id: taskId, plan, randomizer, schedule: new Schedule(routing), keys };
+  return { id: taskId, plan, randomizer, schedule: new Schedule(routing), keys, issuer: issuerIn(routing) };
 }
 
 /** A seat that the task has, or a refusal: in a batch that is said to be larger, everybody adds less noise. */
