@@ -322,3 +322,14 @@ def test_another_process_reports_between_the_two(postgresql, tmp_path, mint):
         with pytest.raises(RefusedError, match="gets no other seat"):
             one.store.write(take)
         assert kept[0].new
+
+
+def test_a_file_of_the_version_before_goes_on(tmp_path, mint):
+    """It has no tables for tokens: they are made when a server opens it, beside the tasks that it has."""
+    path = str(tmp_path / "shuffler.db")
+    with closing(Shop(path, {TASK: routing_for(mint)})) as shop:
+        for table in ("redeeming", "redeemed", "held"):
+            shop.store.write(lambda records, table=table: records.db.execute(f"DROP TABLE {table}"))
+        shop.close()
+        shop.open()
+        assert shop.report(shop.seat(new_token())).new
