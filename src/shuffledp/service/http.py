@@ -109,6 +109,21 @@ def whole_in_path(request: Request, name: str) -> int:
     return int(given)
 
 
+async def told(handler: Handler, request: Request, route: str) -> Response:
+    """What a handler answers to a request, or why it does not: every refusal is a problem document."""
+    try:
+        return await handler(request)
+    except RefusedError as refused:
+        return problem(refused)
+    except ParameterError as bad:
+        return problem(RefusedError(BAD_REQUEST, str(bad)))
+    except ClientDisconnect:
+        return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
+    except Exception:
+        LOG.exception("failed", extra={"facts": {"route": route}})
+        return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+
+
 Admit = Callable[[Request, Operation, Tokens], Awaitable[str]]
 """Whose budget a request is spent from; refuses whoever may not make it."""
 
@@ -123,26 +138,16 @@ def _guarded(
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
-        response = await _checked(request)
+        response = await told(_checked, request, route)
         seconds.observe(time.perf_counter() - started)
         counted(response.status_code).inc()
         return response
 
     async def _checked(request: Request) -> Response:
-        try:
-            if not operation.roles:
-                return await _admitted(request)
-            with limits.spent(await admit(request, operation, tokens)):
-                return await _admitted(request)
-        except RefusedError as refused:
-            return problem(refused)
-        except ParameterError as bad:
-            return problem(RefusedError(BAD_REQUEST, str(bad)))
-        except ClientDisconnect:
-            return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
-        except Exception:
-            LOG.exception("failed", extra={"facts": {"route": route}})
-            return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+        if not operation.roles:
+            return await _admitted(request)
+        with limits.spent(await admit(request, operation, tokens)):
+            return await _admitted(request)
 
     async def _admitted(request: Request) -> Response:
         if operation.takes is not None:

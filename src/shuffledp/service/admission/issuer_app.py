@@ -2,17 +2,16 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from starlette.applications import Starlette
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from shuffledp.errors import ParameterError
 from shuffledp.service.admission.issuing import IssuerDesk
 from shuffledp.service.admission.private_tokens import (
     REQUEST_BYTES,
@@ -21,11 +20,10 @@ from shuffledp.service.admission.private_tokens import (
     RESPONSE_TYPE,
     TOKEN_TYPE,
 )
-from shuffledp.service.http import problem, read_body
+from shuffledp.service.http import read_body, told
 from shuffledp.service.origins import Origins
-from shuffledp.service.problems import BAD_REQUEST, BROKEN, NOT_INVITED, WRONG_TYPE, RefusedError
+from shuffledp.service.problems import NOT_INVITED, WRONG_TYPE, RefusedError
 from shuffledp.service.store.contract import Store
-from shuffledp.service.telemetry import LOG
 
 DIRECTORY_PATH = "/.well-known/private-token-issuer-directory"
 _DIRECTORY_TYPE = "application/private-token-issuer-directory"
@@ -85,6 +83,9 @@ def issuer_app(server: IssuerServer, origins: Origins | None = None) -> Starlett
         answer = await asyncio.to_thread(server.issue, invitation.strip(), body)
         return Response(answer, media_type=RESPONSE_TYPE)
 
+    async def answered(request: Request) -> Response:
+        return await told(issue, request, f"POST {REQUEST_PATH}")
+
     async def directory(request: Request) -> Response:
         keys = [{"token-type": TOKEN_TYPE, "token-key": server.desk.issuer.key.text}]
         document = {"issuer-request-uri": REQUEST_PATH, "token-keys": keys}
@@ -94,7 +95,7 @@ def issuer_app(server: IssuerServer, origins: Origins | None = None) -> Starlett
         return PlainTextResponse("ok\n")
 
     routes = [
-        Route(REQUEST_PATH, _answered(issue), methods=["POST"]),
+        Route(REQUEST_PATH, answered, methods=["POST"]),
         Route(DIRECTORY_PATH, directory),
         Route("/healthz", health),
     ]
@@ -114,22 +115,3 @@ class _Issuing(Starlette):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         await self._answer(scope, receive, send)
-
-
-def _answered(handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
-    """The handler; every refusal is a problem document."""
-
-    async def answer(request: Request) -> Response:
-        try:
-            return await handler(request)
-        except RefusedError as refused:
-            return problem(refused)
-        except ParameterError as bad:
-            return problem(RefusedError(BAD_REQUEST, str(bad)))
-        except ClientDisconnect:
-            return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
-        except Exception:
-            LOG.exception("failed", extra={"facts": {"route": request.url.path}})
-            return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
-
-    return answer
