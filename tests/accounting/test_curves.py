@@ -113,3 +113,14 @@ def test_a_value_that_rises_somewhere_is_met_where_it_was_computed() -> None:
         assert value(smallest_meeting(value, target, 0.0, 1.0, relative=1e-3)) <= target
     with pytest.raises(ParameterError):
         smallest_meeting(lambda x: 1.0, 0.5, 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("at_zero", "least"), [(0.0, 0.0), (1.0, 5e-324)])
+def test_whatever_is_above_nothing_is_enough(at_zero: float, least: float) -> None:
+    """Halves of the smallest float are 0 or itself: the search ends there, with 0 if that is enough."""
+
+    def value(x: float) -> float:
+        return 0.0 if x > 0 else at_zero
+
+    assert smallest_meeting(value, 0.5, 0.0, 1.0, relative=1e-4) == least
+    assert smallest_real(lambda x: value(x) <= 0.5, 0.0, 1.0, relative=1e-4) == least

@@ -21,6 +21,8 @@ def test_examples_run_and_print_an_answer(script: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", script, *FEWER.get(script.stem, ())], capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() and done.stderr == ""
+    # A slow machine is told what takes so long.
+    said = [line for line in done.stderr.splitlines() if not line.endswith(" s so far)")]
+    assert done.stdout.strip() and said == []
     missing = [words for words in SAID.get(script.stem, ()) if words not in done.stdout]
     assert not missing

@@ -111,6 +111,9 @@ def smallest_real(
             raise InfeasibleError("noise", f"{high:.3g}", "must stay finite", "choose a larger epsilon or delta")
     while high - low > relative * high:
         middle = (low + high) / 2
+        if not low < middle < high:
+            # No float lies between the two; the lower may be 0, which nobody has asked for yet.
+            return middle if middle < high and holds(middle) else high
         low, high = (low, middle) if holds(middle) else (middle, high)
     return high
 
@@ -158,6 +161,9 @@ def smallest_meeting(
     first, fails, holds, strikes = (low, high), low, high, 0
     while high - low > relative * high:
         middle = (low + high) / 2
+        if not low < middle < high:
+            # As `smallest_real` ends: all that is above 0 may be enough.
+            return smallest_real(meets, low, high, relative=relative, limit=limit)
         while fails < middle < holds:
             width, narrow = holds - fails, max(relative, _ROUGH) * holds
             guesses = width > 2 * narrow and strikes < _MOST_STRIKES
