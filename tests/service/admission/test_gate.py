@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from harness.world import report_of, rows
+from harness.cascade import Cascade
+from harness.world import accept_reports, report_of, rows
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
 from shuffledp.privacy import Privacy
@@ -17,6 +18,7 @@ from shuffledp.service.admission.private_tokens import Gate, Token, from_base64u
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client import Client
 from shuffledp.service.client.client import ReportError
+from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.device.crowd import Crowd
 from shuffledp.service.openapi import BINARY
@@ -25,7 +27,7 @@ from shuffledp.service.rounds import routing_of_task
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.shuffler.ending import end_task
 from shuffledp.service.task import Task
-from shuffledp.service.wire import new_id, single_body
+from shuffledp.service.wire import SentReport, new_id, single_body
 
 SECURE = RandomBits.secure()
 
@@ -294,3 +296,44 @@ def test_a_token_says_nothing_of_itself(mint):
     with pytest.raises(RefusedError) as refused:
         redeemable(showing(token.data), Gate(mint.issuer, "ef" * 32))
     assert in_base64url(token.data) not in str(refused.value)
+
+
+def test_two_signatures_of_one_nonce_are_one_token(served, mint):
+    """Signatures have random salts: whoever has the same nonce signed twice pays twice for one seat."""
+    service, task = served
+    tokens = [mint.token(task.gate, nonce=bytes(range(32))) for _ in range(2)]
+    assert tokens[0].signature != tokens[1].signature
+    seats = {ask_seat(service, task, token.data).json()["seats"][0]["seat"] for token in tokens}
+    assert len(seats) == 1
+    assert service.shuffler.counts(task.id)["seats_taken"] == 1
+
+
+def test_in_a_cascade_the_first_hop_takes_tokens_and_no_other_hears_of_them(tmp_path, mint, plan_named):
+    cascade = Cascade(tmp_path, hops=2)
+    try:
+        made = Task.create(
+            plan_named("binary coins"), cascade.key.public, bits=SECURE, hops=cascade.public, issuer=mint.issuer
+        )
+        task, first = cascade.serve(made), cascade.servers[1]
+        with pytest.raises(RefusedError, match="takes tokens of its issuer"):
+            first.take_seats(task.id, 1).result()
+        names = [mint.token(task.gate).name for _ in range(task.routing.users)]
+        seats = [first.take_seats(task.id, 1, None, name).result()[0] for name in names]
+        bodies = make_reports(task, np.ones(len(seats), dtype=np.int64), [seat.batches for seat in seats], bits=SECURE)
+        sent = [SentReport(new_id(bits=SECURE), seat.seat, body) for seat, body in zip(seats, bodies, strict=True)]
+        assert all(answer.new for answer in accept_reports(first, task.id, sent).result())
+        with pytest.raises(RefusedError, match="gets no other seat"):
+            first.take_seats(task.id, 1, None, names[0]).result()
+        for server in cascade.servers.values():
+            assert server.seal_full() and server.send_waiting()
+        cascade.analyzer.read_all()
+        assert cascade.analyzer.progress(task.id).batches_read == 1
+        # What the second hop's store has of the task names no issuer, and its tables have no token.
+        [text] = rows(cascade.servers[2]._store, "SELECT routing FROM tasks")
+        assert "issuer" not in text[0]
+        assert rows(cascade.servers[2]._store, "SELECT * FROM redeemed") == []
+        # A hop that is started again knows who it takes.
+        cascade.servers[1].stop()
+        assert cascade.start(1).tasks[task.id].issuer == mint.issuer
+    finally:
+        cascade.close()
