@@ -101,7 +101,7 @@ function issuerIn(routing) {
 }
 
 /** Of a task and of its routing: earlier clients refuse what they would not understand. */
-const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 3 : cascade ? 2 : 1);
+const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 4 : cascade ? 2 : 1);
 
 function checkRouting(routing, plan, hops) {
   const version = versionOf(routing, hops.length > 0);

@@ -29,7 +29,7 @@ const ISSUER = { token_type: 2, name: "issuer.example", token_key: "AAAA" };
 
 function issued(task, issuer) {
   task.routing.issuer = issuer;
-  task.routing.version = task.version = 3;
+  task.routing.version = task.version = 4;
 }
 
 test("a text that does not hash to the id", () => refused(() => opened("coins", () => {}, { matching: false }), /SHA-256/));
@@ -42,7 +42,7 @@ test("a text whose key was replaced does not have the id", () =>
 
 for (const [what, name, change, words] of [
   ["another version", "coins", (task) => (task.version = 3), /version must be 1/],
-  ["an issuer in an old version", "coins", (task) => (task.routing.issuer = ISSUER), /version must be 3/],
+  ["an issuer in an old version", "coins", (task) => (task.routing.issuer = ISSUER), /version must be 4/],
   ["an issuer of another type", "coins", (task) => issued(task, { ...ISSUER, token_type: 1 }), /issuer must be of type 2/],
   ["an issuer that is none", "coins", (task) => issued(task, null), /issuer must be of type 2/],
   ["a role's token where an issuer's is needed", "coins", (task) => issued(task, ISSUER), /token must be a Uint8Array/],

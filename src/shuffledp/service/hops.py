@@ -13,7 +13,7 @@ from shuffledp.errors import DataError
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
 """Of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
-ADMISSION_VERSION = 3
+ADMISSION_VERSION = 4
 """Of the documents that name an issuer, in a cascade or not: earlier programs would let in whoever is enrolled."""
 
 

@@ -96,7 +96,7 @@ class PairFiles(Generic[S]):
     def read(self, file: Path) -> S:
         """A secret half from its file; refused if anybody but its owner may read it."""
         check_private(file, "keys")
-        return self.kind.from_text(field_of(file, self.secret_field))
+        return self.kind.from_text(_field(file, self.secret_field))
 
     def ring(self, path: Path) -> tuple[S, ...]:
         """All secret halves of a folder, the current one first; of a file the one that it holds.
@@ -116,7 +116,7 @@ class PairFiles(Generic[S]):
 
     def _ring(self, folder: Path, *, must_fit: bool) -> tuple[S, ...]:
         files = self.files(folder) or [folder / self.private]
-        current = field_of(folder / self.public, self.public_field) if (folder / self.public).exists() else None
+        current = _field(folder / self.public, self.public_field) if (folder / self.public).exists() else None
         try:
             found: list[S] = list({key.raw: key for key in map(self.read, files)}.values())
         except ParameterError:
@@ -260,7 +260,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
-    return PublicKey.from_text(field_of(_file(path, PUBLIC), "public_key"))
+    return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
 
 
 def is_hops(folder: Path) -> bool:
@@ -270,12 +270,12 @@ def is_hops(folder: Path) -> bool:
 
 def load_hop_key(path: Path) -> PrivateKey:
     """A hop's key from its folder or file; refused if anybody but its owner may read it."""
-    return PrivateKey.from_text(field_of(_file(path, HOP_PRIVATE), "private_key"))
+    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
 
 
 def load_hop_public_key(path: Path) -> PublicKey:
     """The key of a hop's layer, from its folder or file."""
-    return PublicKey.from_text(field_of(_file(path, HOP_PUBLIC), "public_key"))
+    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -285,12 +285,12 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_verifying_key(path: Path) -> VerifyingKey:
     """What devices check models with, from its folder or file."""
-    return VerifyingKey.from_text(field_of(_file(path, VERIFYING), "signing_key"))
+    return VerifyingKey.from_text(_field(_file(path, VERIFYING), "signing_key"))
 
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    document = document_of(_file(path, TOKENS), VERSION, WITH_OLDER)
+    document = key_document(_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
@@ -338,9 +338,8 @@ def _file(path: Path, name: str) -> Path:
     return file
 
 
-def field_of(file: Path, name: str) -> str:
-    """A text of this name in a file of keys."""
-    value = document_of(file).get(name)
+def _field(file: Path, name: str) -> str:
+    value = key_document(file).get(name)
     if not isinstance(value, str):
         raise DataError("keys", str(file), f"must have a {name}", _MAKE)
     return value
@@ -351,7 +350,7 @@ def retired_keys(folder: Path) -> dict[str, str]:
     file = folder / RETIRED
     if not file.exists():
         return {}
-    found = document_of(file).get("keys")
+    found = key_document(file).get("keys")
     return dict(found) if isinstance(found, dict) else {}
 
 
@@ -365,8 +364,8 @@ def _instead(file: Path) -> str:
     return "check the path"
 
 
-def document_of(file: Path, *versions: int) -> dict[str, Any]:
-    """What a file of keys says, of one of these versions; of the first if none is given."""
+def key_document(file: Path, *versions: int) -> dict[str, Any]:
+    """A file of a folder of keys, of one of these versions, or of the first."""
     try:
         document: Any = json.loads(file.read_bytes())
     except FileNotFoundError:

@@ -198,7 +198,7 @@ def test_one_key_a_task(make_service, make_task, mint, new_mint):
 def test_documents_name_the_issuer(make_task, mint):
     task = make_task("binary coins", issuer=mint.issuer)
     assert Task.from_text(task.text) == task
-    assert (task.document["version"], task.document["routing"]["version"]) == (3, 3)
+    assert (task.document["version"], task.document["routing"]["version"]) == (4, 4)
     assert task.routing.issuer == mint.issuer
     assert routing_of_task(task.text) == (task.id, task.routing)
     hops = [PrivateKey.generate().public for _ in range(2)]
@@ -210,10 +210,10 @@ def test_documents_name_the_issuer(make_task, mint):
     assert cascade.routing.at_hop(2).document()["version"] == 2
     # A version that earlier programs would read, and go by without tokens, is refused.
     document = dict(task.routing.document())
-    for change in ({"version": 1}, {"version": 3, "issuer": None}, {"version": 3, "issuer": {}}):
+    for change in ({"version": 1}, {"version": 4, "issuer": None}, {"version": 4, "issuer": {}}):
         with pytest.raises(DataError, match=r"issuer|routing\.version"):
             Routing.from_document({**document, **change})
-    with pytest.raises(DataError, match=r"routing\.version must be 3 where an issuer is named"):
+    with pytest.raises(DataError, match=r"routing\.version must be 4 where an issuer is named"):
         Routing.from_document({name: value for name, value in document.items() if name != "issuer"})
     text = task.text.replace(mint.issuer.name, "thief.example")
     assert Task.from_text(text).id != task.id
@@ -224,7 +224,7 @@ def test_a_campaign_takes_a_token_a_visit(make_service, mint):
     policy = FixedBatches(arms=2, horizon=40, privacy=Privacy(4, 1e-2), batch=20, method="coins")
     campaign = service.campaign(policy, issuer=mint.issuer)
     assert Campaign.from_text(campaign.text) == campaign
-    assert json.loads(campaign.text)["routing"]["version"] == 3
+    assert json.loads(campaign.text)["routing"]["version"] == 4
     gate = Gate(mint.issuer, campaign.id)
     assert campaign.round_task(0, 0).gate == gate
     [token] = tokens = [mint.token(gate).data]

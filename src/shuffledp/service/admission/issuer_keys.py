@@ -26,8 +26,7 @@ from shuffledp.service.keys import (
     ISSUER_PUBLIC,
     VERSION,
     check_private,
-    document_of,
-    field_of,
+    key_document,
     make_folder,
 )
 
@@ -58,7 +57,7 @@ def make_issuer_keys(folder: Path, name: str, *, bits: RandomBits) -> Issuer:
 
 def load_issuer(path: Path) -> Issuer:
     """Name and public key of an issuer, from its folder or its file issuer.pub."""
-    return Issuer.from_document(document_of(path / ISSUER_PUBLIC if path.is_dir() else path).get("issuer"))
+    return Issuer.from_document(key_document(path / ISSUER_PUBLIC if path.is_dir() else path).get("issuer"))
 
 
 def load_issuer_key(folder: Path) -> RSAPrivateKey:
@@ -66,7 +65,7 @@ def load_issuer_key(folder: Path) -> RSAPrivateKey:
     file = folder / ISSUER_PRIVATE
     check_private(file, "keys")
     try:
-        found = load_der_private_key(from_base64url(field_of(file, _SECRET)), None)
+        found = load_der_private_key(from_base64url(str(key_document(file).get(_SECRET))), None)
     except (ValueError, TypeError):
         found = None
     if not isinstance(found, RSAPrivateKey) or TokenKey.of(found.public_key()) != load_issuer(folder).key:
