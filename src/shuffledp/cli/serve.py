@@ -375,7 +375,8 @@ def run_servers(roles: "dict[str, tuple[Any, Callable[[], Server]]]", page: str 
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
         for server in servers:
-            for words in server.config.app.state.server.cautions:  # type: ignore[union-attr]
+            # What whoever starts it should know, of a server that has anything to say.
+            for words in getattr(server.config.app.state.server, "cautions", ()):  # type: ignore[union-attr]
                 typer.echo(words, err=True)
         if page is not None:
             typer.echo(f"look at it in a browser: {page}/", err=True)
