@@ -75,6 +75,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/large_batches.py
 	$(BIN)/python benchmarks/cascade.py --kills 10
 	$(BIN)/python benchmarks/live_learning.py
+	$(BIN)/python benchmarks/browsers.py
 
 pictures: setup  ## draw the pictures in docs again
 	$(BIN)/python docs/pictures/draw.py

@@ -9,14 +9,17 @@ import sys
 import warnings
 
 import numpy as np
-from report import figure, report
+from report import figure, report, shown
 from sklearn.datasets import load_breast_cancer
 
 from shuffledp.learn import ShuffleLogisticRegression
 
 SHARES = (0.5, 0.63, 0.9)
 # People, whether they are asked often, and whether they are enough for clear labels to be told from noise.
-SIZES = ((341, False, False), (2000, False, False), (30_000, False, True), (341, True, False), (4000, True, True))
+SIZES = (
+    (341, False, False), (2000, False, False), (8000, False, False), (30_000, False, True),
+    (341, True, False), (4000, True, True),
+)  # fmt: skip
 
 
 def uniform(generator: np.random.Generator, people: int) -> tuple[np.ndarray, np.ndarray, object]:
@@ -53,16 +56,23 @@ def measured(runs: int) -> list[dict]:
     for make in (uniform, cancer):
         for people, often, enough in SIZES:
             name = f"{make.__name__}, {people:,} people, asked {'often' if often else 'once'}"
+            print(f"{name} ...", file=sys.stderr, flush=True)
             noise = [said(make, people, often, share, runs) for share in SHARES]
             note = ", ".join(f"{part:.0%} at share {share}" for share, part in zip(SHARES, noise, strict=True))
+            note = f"{note}, in {runs} runs each"
             rows.append(figure(f"{name}: noise is called noise", float(np.mean(noise)), ">=", 0.85, note))
-            clear = said(make, people, often, None, runs)
-            rows.append(figure(f"{name}: clear labels are", clear, "<=", 0.05 if enough else 1.0))
+            clear, named, note = said(make, people, often, None, runs), f"{name}: clear labels are", f"in {runs} runs"
+            rows.append(figure(named, clear, "<=", 0.05, note) if enough else shown(named, clear, note))
+            for row in rows[-2:]:
+                print(f"  {row['name']} {row['value']:.3f}, {row['note']}", file=sys.stderr, flush=True)
     return rows
 
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="fewer runs")
-    sys.exit(report("Learned or noise", measured(6 if parser.parse_args().quick else 40)))
+    parser.add_argument("--quick", action="store_true", help="6 runs")
+    parser.add_argument("--runs", type=int, default=40, help="of every table, size and share; 40 are 5 minutes of CPU")
+    asked = parser.parse_args()
+    runs = 6 if asked.quick else asked.runs
+    sys.exit(report("Learned or noise", measured(runs)))

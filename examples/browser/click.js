@@ -1,6 +1,7 @@
-// A click counter that does not know who clicked. settings.json and task.json lie beside the page.
+// A click counter that does not know who clicked. settings.json, task.json and the client, shuffledp.js, lie beside
+// the page: `node clients/javascript/bundle.js examples/browser` puts the client there.
 
-import { Client, indexedDbOutbox } from "../../clients/javascript/shuffledp.js";
+import { Client, indexedDbOutbox } from "./shuffledp.js";
 
 const status = document.querySelector('[role="status"]');
 const buttons = [...document.querySelectorAll("button")];

@@ -80,6 +80,23 @@ def test_people_without_a_value_report_something_public(run, asked, messy: Path,
         assert found["categories"]["names"] == ["Łódź, centre", "東京", "missing"]
 
 
+def test_every_column_may_have_a_public_value_of_its_own(asked, messy: Path) -> None:
+    """What each reports is what stands there without noise, in a fit, a vector and one column."""
+    words = [messy if word == "FILE" else word for word in COMMANDS[2][0]]
+    found = asked(*words, "--missing", "clicked=1,share=0.5", "--with-truth")
+    assert found["truth"] == [150.0, 0.75 * 50 + 0.5 * 50]
+    words = ["histogram", messy, "--column", "city", *CITIES, *QUICK, "--missing", "city=東京,age=3", "--with-truth"]
+    assert {row["category"]: row["truth"] for row in asked(*words)["histogram"]} == {"Łódź, centre": 100, "東京": 100}
+    # People without a number and people without a city are told apart: no one value would do for both columns.
+    fit = ["fit", messy, "--target", "bought", "--features", "age,city", "--classes", "0,1", "--bounds", "age=0:99"]
+    fit += ["--categories", '"city=Łódź, centre",東京', "--epsilon", 2, "--delta", 1e-3, "--seed", 1]
+    assert asked(*fit, "--missing", "age=40,bought=0,city=東京")["users"] == ROWS
+    refused = asked(*fit, "--missing", "age=40,bought=0", code=2)["error"]["message"]
+    assert "column city" in refused and "--missing city=VALUE" in refused
+    refused = asked(*fit, "--missing", "age=none,bought=0,city=東京", code=2)["error"]
+    assert refused["parameter"] == "missing" and "got age=none" in refused["message"]
+
+
 def test_how_many_have_none_is_told_with_the_truth_alone(run, messy: Path) -> None:
     words = ["histogram", messy, "--column", "city", *CITIES, *QUICK]
     code, _, err = run(*words, "--with-truth")
@@ -107,6 +124,11 @@ def test_a_catch_all_has_them_unless_they_are_refused(asked, messy: Path) -> Non
         (COMMANDS[1][0], "default=100", r"must lie in \[0, 99\]"),
         (COMMANDS[1][0], "drop", "must be refuse, other or default=VALUE"),
         (COMMANDS[2][0], "default=9", "radius 2"),
+        (COMMANDS[2][0], "clicked=0,share=9", "radius 2"),
+        (COMMANDS[2][0], "share=1", "must name every column of a row.*add clicked=VALUE"),
+        (COMMANDS[2][0], "clicked=0,shares=1", "must name columns of .*got shares=1"),
+        (COMMANDS[1][0], "age=100", r"must lie in \[0, 99\]"),
+        (COMMANDS[3][0], "city=Paris", "must name a public value of the domain, got city=Paris"),
         (COMMANDS[3][0], "default=Paris", "must name a public value of the domain"),
         (COMMANDS[5][0], "other", "needs a list of names, and the domain is one of integers"),
         (COMMANDS[5][0], "default=90", "must name a public value of the domain"),

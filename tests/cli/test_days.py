@@ -98,3 +98,65 @@ def test_days_in_another_order_or_form_are_told_how_to_be_written(run, tmp_path,
     file.write_text("day\n" + "2025-03-01\n" * 3)
     code, out, err = run(command, file, "--column", "day", "--domain", domain, "--epsilon", "1", "--delta", "1e-6")
     assert code == 2 and out == "" and said in err and len(err.splitlines()) == 1, err
+
+
+MEAN = ("--low", "2024-01-01", "--high", "2024-12-31")
+
+
+def test_a_mean_of_days_is_a_day(asked: Any, run: Any, orders: Path, tmp_path: Path) -> None:
+    """Every day of 2024 twice, half of them at 13:05, which counts as that day where the limits are days."""
+    words = ("mean", orders, "--column", "day", *MEAN, "--missing", "default=2024-01-01", "--clip", *TARGET)
+    found = asked(*words, "--with-truth", "-o", tmp_path / "answer.json")
+    assert found["truth"] == "2024-07-01" and found["clipped"] == 1 and found["unit"] == "days"
+    assert found["lower"] <= found["truth"] <= found["upper"] and found["lower"] <= found["estimate"] <= found["upper"]
+    days = [datetime.date.fromisoformat(found[name]) for name in ("lower", "upper")]
+    assert 0 <= (days[1] - days[0]).days <= 2 * found["bound"] + 1 and 0 < found["standard_error"] < 3
+    assert json.loads((tmp_path / "answer.json").read_text())["estimate"] == found["estimate"]
+    said = " ".join(run(*words)[1].split())
+    assert f"{found['estimate']} (from {found['lower']} to {found['upper']}" in said and "19723 is 2024-01-01" in said
+    # The same limits in the other way, and times, which are shown where they are asked for.
+    same = asked(*words[:4], "--domain", YEAR, *words[8:])
+    assert same["estimate"] == found["estimate"] and same["fingerprint"] == found["fingerprint"]
+    times = asked(*words[:4], "--low", "2024-01-01T00:00", "--high", "2024-12-31T23:59", *words[8:], "--with-truth")
+    assert times["truth"].startswith("2024-07-01T") and times["estimate"][10] == "T"
+
+
+def test_quantiles_take_days_as_low_and_high(asked: Any, orders: Path) -> None:
+    words = ("quantile", orders, "--column", "day", "--missing", "default=2024-01-01", "--clip", *TARGET)
+    apart, together = asked(*words, *MEAN), asked(*words, "--domain", YEAR)
+    assert apart["quantiles"] == together["quantiles"] and apart["fingerprint"] == together["fingerprint"]
+
+
+@pytest.mark.parametrize(
+    ("words", "parameter", "said"),
+    [
+        (("mean", *MEAN), "values", "2023-07-01 in row 734"),
+        (("mean", *MEAN[:2], "--high", "9"), "high", "must be a day where the other limit is one"),
+        (("mean", *MEAN[:2]), "high", "must be given beside --low"),
+        (("mean", "--low", "2024-12-31", "--high", "2024-01-01"), "high", "must be behind --low 2024-12-31"),
+        (("mean", "--low", "01.01.2024", "--high", "31.12.2024"), "low", "a number, or a day in ISO form"),
+        (("mean", *MEAN, "--clip", "--missing", "default=7"), "missing", "must name a day here"),
+        (("mean", *MEAN, "--clip", "--missing", "default=2025-06-01"), "missing", "must lie in"),
+        (("mean", *MEAN, "--clip", "--by", "id", "--groups", "a,b"), "by", "a mean of days is one day"),
+        (("variance", *MEAN), "low", "must be a number here"),
+        (("sum", *MEAN), "low", "must be a number here"),
+    ],
+)
+def test_days_that_are_no_limits_are_refused_in_a_sentence(asked: Any, orders: Path, words, parameter, said) -> None:
+    more = () if "--missing" in words else ("--missing", "default=2024-01-01")
+    refused = asked(words[0], orders, "--column", "day", *words[1:], *more, *TARGET, code=2)["error"]
+    assert refused["parameter"] == parameter and said in refused["message"], refused
+
+
+def test_a_column_that_holds_no_days_is_refused(asked: Any, orders: Path) -> None:
+    refused = asked("mean", orders, "--column", "id", *MEAN, *TARGET, code=2)["error"]
+    assert refused["parameter"] == "values" and "must be a day or a time" in refused["message"]
+
+
+def test_a_mean_of_days_of_people_with_several_rows(asked: Any, tmp_path: Path) -> None:
+    file = tmp_path / "visits.csv"
+    rows = [f"u{person},2024-03-{1 + 10 * visit:02d}\n" for person in range(300) for visit in range(3)]
+    file.write_text("who,day\n" + "".join(rows))
+    words = ("mean", file, "--column", "day", *MEAN, "--user", "who", "--at-most", 2, *TARGET, "--with-truth")
+    found = asked(*words)
+    assert found["protocol"] == "repeated-mean" and found["truth"] == "2024-03-06" and found["rows_left_out"] == 300

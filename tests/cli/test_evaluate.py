@@ -62,8 +62,9 @@ def test_a_few_people_are_told_that_an_interval_says_nothing(asked, run, people:
     found = asked(*words)["metrics"]["auc"]
     assert found["says_nothing"] and found["people_needed"] > 1000
     told = " ".join(run(*words)[1].split())
-    assert "what it says" in told and "says nothing" in told and f"{found['people_needed']:,}" in told
-    assert "what it says" not in run("evaluate", model, people, "--target", "bought", *TARGET)[1]
+    assert "What they say" in told and "says nothing" in told and f"{found['people_needed']:,}" in told
+    assert "no better than chance, 0.500" in told and found["remark"].endswith("no better than chance, 0.500")
+    assert "says nothing" not in run("evaluate", model, people, "--target", "bought", *TARGET)[1]
 
 
 def test_scores_that_are_no_probabilities_on_as_many_people_as_it_learned_from(asked, run, people, tmp_path) -> None:

@@ -44,6 +44,8 @@ VALUES = {
     "grouped-rows-mean": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
     "grouped-rows-moments": ["--groups", "a,b", "--at-most", "3", "--low", "0", "--high", "2"],
     "repeated-mean": ["--at-most", "3", "--low", "0", "--high", "2"],
+    "repeated-ranges": ["--at-most", "2", "--domain", "0:3"],
+    "repeated-moments": ["--at-most", "3", "--low", "0", "--high", "2"],
     "grouped-histogram": ["--groups", "a,b", "--domain", "x,y", "--method", "decoys"],
     "counter": ["--shufflers", "2", "--method", "coins"],
 }

@@ -75,7 +75,7 @@ def test_what_is_missing_is_asked_for(asked: Any, visits: Path, words: list[str]
 
 
 def test_a_protocol_without_repeat_users_says_so(asked: Any, visits: Path) -> None:
-    words = ("--protocol", "moments", "--low", 0, "--high", 5, "--column", "spent", *PEOPLE, *TARGET)
+    words = ("--protocol", "distinct-elements", "--domain", "Rome,Oslo", "--column", "city", *PEOPLE, *TARGET)
     assert asked("simulate", visits, *words, code=2)["error"]["parameter"] == "at_most"
 
 
@@ -86,6 +86,21 @@ def test_a_mean_of_rows(asked: Any, run: Any, visits: Path) -> None:
     assert abs(found["estimate"] - found["truth"]) <= 3 * found["bound"]
     said = " ".join(run(*words)[1].split())
     assert "the first 2 rows of everybody" in said and "left out" not in said and "200 rows in all" in said
+
+
+def test_a_variance_of_rows(asked: Any, run: Any, visits: Path, tmp_path: Path) -> None:
+    """Half of the people have a row of 0.5, the others count with 0.5 and 1.5."""
+    words = ("variance", visits, "--low", 0, "--high", 2, "--clip", "--column", "spent", *PEOPLE, *TARGET)
+    found = asked(*words, "--with-truth", "-o", tmp_path / "answer.json")
+    assert found["protocol"] == "repeated-moments" and found["users"] == 200 and found["rows_left_out"] == 300
+    assert found["truth"] == pytest.approx(2 / 9) and found["mean"]["truth"] == pytest.approx(5 / 6)
+    assert abs(found["estimate"] - found["truth"]) <= 3 * found["bound"] and 0 <= found["lower"] <= found["upper"] <= 1
+    said = " ".join(run(*words)[1].split())
+    assert "the first 2 rows of everybody" in said and "left out" not in said and "standard deviation" in said
+    plan = tmp_path / "plan.json"
+    made = asked("plan", "moments", "--users", 200, *TARGET, "--low", 0, "--high", 5, "--at-most", 2, "-o", plan)
+    kept = asked("variance", visits, "--plan", plan, "--column", "spent", "--user", "who")
+    assert made["protocol"] == "repeated-moments" and kept["fingerprint"] == made["fingerprint"]
 
 
 def test_the_same_rows_count_in_every_run_and_the_screen_says_which(asked: Any, run: Any, visits: Path) -> None:
@@ -158,13 +173,29 @@ def test_a_plan_s_file_of_rows_by_group(asked: Any, trial: Path, tmp_path: Path)
         assert refused["parameter"] == missing
 
 
-@pytest.mark.parametrize("command", ["variance", "quantile"])
-def test_nobody_is_advised_to_make_a_person_of_every_row(run: Any, trial: Path, command: str) -> None:
-    more = {"variance": ["--low", 0, "--high", 5], "quantile": ["--domain", "0:5"]}[command]
-    for whose in (["--user", "who"], PEOPLE):
-        code, _, said = run(command, trial, "--column", "spent", *more, *whose, *TARGET)
-        assert code == 2 and "leave" not in " ".join(said.split())
-        assert "make one row a person first" in " ".join(said.split())
+def test_nobody_is_advised_to_make_a_person_of_every_row(run: Any, trial: Path) -> None:
+    more = ["--protocol", "weighted-mean", "--low", 0, "--high", 5, "--largest-weight", 2, "--columns", "spent,clicked"]
+    code, _, said = run("simulate", trial, *more, *PEOPLE, *TARGET)
+    assert code == 2 and "leave" not in " ".join(said.split())
+    assert "make one row a person first" in " ".join(said.split())
+
+
+def test_quantiles_of_rows(asked: Any, run: Any, visits: Path, tmp_path: Path) -> None:
+    """200 rows of 0.5 and 100 of 1.5 count; those beyond the second of a person would be larger."""
+    domain = ("--domain", "0:5", "--steps", 10)
+    words = ("quantile", visits, *domain, "--column", "spent", "--quantiles", "0.5,0.9", *PEOPLE, *TARGET)
+    found = asked(*words, "--with-truth", "-o", tmp_path / "cdf.png")
+    assert found["protocol"] == "repeated-ranges" and found["users"] == 200 and found["rows_left_out"] == 300
+    assert [row["truth"] for row in found["quantiles"]] == [0.75, 1.75]
+    assert all(row["lower"] <= row["truth"] <= row["upper"] for row in found["quantiles"])
+    said = " ".join(run(*words)[1].split())
+    assert "the first 2 rows of everybody" in said and "left out" not in said and "--at-most 2" in said
+    plan = tmp_path / "plan.json"
+    made = asked("plan", "ranges", "--users", 200, *TARGET, *domain, "--at-most", 2, "-o", plan)
+    kept = asked("quantile", visits, "--plan", plan, "--column", "spent", "--user", "who")
+    assert made["protocol"] == "repeated-ranges" and kept["fingerprint"] == made["fingerprint"]
+    refused = asked("quantile", visits, *domain, "--column", "spent", "--at-most", 2, *TARGET, code=2)["error"]
+    assert refused["parameter"] == "user"
 
 
 def test_means_and_differences_of_rows_by_group(asked: Any, run: Any, trial: Path) -> None:

@@ -23,14 +23,14 @@ class Twin:
 TWINS = {
     "noise-again-for-any-refusal": Twin(
         "Whoever answers 404 gets the same value with new noise, as often as it likes.",
-        "shuffledp.js",
+        "internal/reporting.js",
         "if (!NEVER_KEPT.has(refused.kind)) throw refused;",
         'refused.kind = "seat-gone";',
         "outbox",
     ),
     "sent-but-not-kept": Twin(
         "What a page that is closed had sent is not known afterwards, and is reported again.",
-        "shuffledp.js",
+        "internal/reporting.js",
         "if (!(await this.#outbox.add(entry))) return { reports: 0, new: 0, known: true };",
         "",
         "outbox",
@@ -45,7 +45,7 @@ TWINS = {
     "any-text": Twin(
         "Whoever serves the text chooses the key and the noise.",
         "internal/task.js",
-        'if ((await idOf(text)) !== taskId) refuse("text must have the SHA-256 that taskId says");',
+        "if ((await idOf(text)) !== id) refuse(`text must have the SHA-256 that ${what}Id says`);",
         "",
         "refusals",
     ),
@@ -73,9 +73,51 @@ TWINS = {
     "another-answer-acknowledges": Twin(
         "A captive portal's page acknowledges a report that nobody has.",
         "internal/calls.js",
-        "const found = isObject(answer) ? read(response.status, answer) : undefined;",
-        "const found = isObject(answer) ? read(response.status, answer) : response.status;",
+        "const found = answer === null ? undefined : read(response.status, answer, response.headers);",
+        "const found = answer === null ? response.status : read(response.status, answer, response.headers);",
         "outbox",
+    ),
+    "any-model": Twin(
+        "Whoever serves models chooses what some people are asked for.",
+        "internal/campaign.js",
+        "insist(await isSigned(campaign, text, signature), ",
+        "insist(true, ",
+        "campaigns",
+    ),
+    "any-step": Twin(
+        "An analyzer asks some people for something else, and learns who they are by whose reports come.",
+        "internal/campaign.js",
+        "insist(model.step !== null && campaign.mayAsk(model.step), ",
+        "insist(true, ",
+        "campaigns",
+    ),
+    "unnoticed-visits": Twin(
+        "A person who comes back reports as often as the page is opened, with the noise of one visit.",
+        "internal/device.js",
+        'if (!this.#mayVisit(place.seating, visits)) return outcome("took part");',
+        "",
+        "campaigns",
+    ),
+    "any-slot": Twin(
+        "A shuffler puts people of one model into the slots of another.",
+        "internal/task.js",
+        "insist(isOpen, `${words}: it is in a slot that may not answer by this model.`);",
+        "",
+        "campaigns",
+    ),
+    "shares-of-another-modulus": Twin(
+        "A share is not uniform: its highest bit says something about the number.",
+        "internal/running.js",
+        "const drawn = uniformBits(bits, length, numbers.length * (shares - 1));",
+        "const drawn = uniformBits(bits, length - 1, numbers.length * (shares - 1));",
+        "vectors",
+    ),
+    "noise-of-the-wrong-slots": Twin(
+        "What a slot's people add is taken back in the wrong window, and never hides anybody.",
+        "internal/carried.js",
+        "found[later + place][label] += BigInt(times) * each",
+        "found[place][label] += BigInt(times) * each",
+        "vectors",
     ),
 }
 

@@ -337,6 +337,9 @@ PEOPLE = [
     *_method("grouped-rows-mean", "shares", {**_GROUPS, **_ROWS, **_WIDE}, _SOME),
     *_method("grouped-rows-moments", "shares", {**_GROUPS, **_ROWS, **_WIDE}, _SOME),
     *_method("repeated-mean", "shares", {**_ROWS, **_WIDE}, _SOME),
+    *_method("repeated-moments", "shares", {**_ROWS, **_WIDE}, _SOME),
+    *_method("repeated-ranges", "tree", {**_ROWS, **_LINE}, _SOME),
+    *_method("repeated-ranges", "dyadic", {**_ROWS, "domain": {"low": 0.0, "high": 10.0, "steps": 5}}, _SOME[:1]),
     *_auto("grouped-count", {"groups": ["a"]}, _SOME[:1], "one"),
     *(
         _counter(f"{noise}/users=500", _counted(500, 2, noise=noise, domain={"kind": "counts", "at_most": 3}), "run")

@@ -42,6 +42,8 @@ DOMAINS: dict[str, dict[str, Any]] = {
     "grouped-rows-mean": {"groups": ["a", "b", "c"], "at_most": 3, "low": 0, "high": 2},
     "grouped-rows-moments": {"groups": ["a", "b", "c"], "at_most": 3, "low": 0, "high": 2},
     "repeated-mean": {"low": 0, "high": 2, "at_most": 3},
+    "repeated-ranges": {"domain": 64, "at_most": 2},
+    "repeated-moments": {"low": 0, "high": 2, "at_most": 3},
     "grouped-histogram": {"groups": ["a", "b", "c"], "categories": 4},
 }
 SECONDS = 10.0  # of CPU

@@ -7,6 +7,7 @@ import pytest
 
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.tables.columns import read_column
+from shuffledp.tables.given import matrix_of
 from shuffledp.tables.matrices import read_matrix
 from shuffledp.tables.missing import Missing
 from shuffledp.tables.reading import Reading
@@ -112,3 +113,56 @@ def test_every_format_has_the_same_policy(tmp_path: Path, suffix: str) -> None:
     else:
         np.save(file, np.array([[1.0, np.nan], [np.nan, 2.0]]))
         assert read_matrix(file, reading=reading).tolist() == [[1, 7], [7, 2]]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npy"])
+def test_every_column_may_have_a_public_value_of_its_own(tmp_path: Path, suffix: str) -> None:
+    file, names = tmp_path / f"t.{suffix}", ("x", "y")
+    if suffix == "csv":
+        file.write_text("x,y,w\n1,,a\n,2,\n")
+    elif suffix == "parquet":
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        pq.write_table(pa.table({"x": [1.0, None], "y": [None, 2.0], "w": ["a", None]}), file)
+    else:
+        np.save(file, np.array([[1.0, np.nan], [np.nan, 2.0]]))
+        names = ("1", "2")
+
+    def reading(text: str) -> Reading:
+        return Reading(missing=Missing.of(text, several=True, is_option=True))
+
+    x, y = names
+    chosen = None if suffix == "npy" else list(names)
+    assert read_matrix(file, chosen, reading=reading(f"{x}=7,{y}=8")).tolist() == [[1, 8], [7, 2]]
+    assert read_matrix(file, chosen, reading=reading(f"{x}=7,default=9")).tolist() == [[1, 9], [7, 2]]
+    # Who is not named is refused, in a sentence that names the column; so is a value that is no number.
+    with pytest.raises(DataError, match=f"column {y} .* --missing {y}=VALUE"):
+        read_matrix(file, chosen, reading=reading(f"{x}=7"))
+    for text, words in ((f"{x}=blue,{y}=1", f"got {x}=blue"), (f"z=1,{y}=1", f"got z=1: it has {x}, {y}")):
+        with pytest.raises(ParameterError, match=words) as caught:
+            read_matrix(file, chosen, reading=reading(text))
+        assert caught.value.parameter == "missing"
+    if suffix != "npy":
+        texts = read_texts(file, "w", reading=reading('x=7,"w=b,c"'))
+        assert texts.distinct[texts.where].tolist() == ["a", "b,c"]
+        assert read_column(file, "y", reading=reading("y=8,x=7")).tolist() == [8, 2]
+        with pytest.raises(DataError, match=r"column w .* --missing w=VALUE"):
+            read_texts(file, "w", reading=reading("x=7"))
+
+
+def test_values_of_columns_are_typed_again_as_they_were_and_only_where_columns_have_names() -> None:
+    for text in ("age=40,city=Oslo", 'age=40,"city=Łódź, centre",default=0', "when=2026-01-01T10:30,x=a=b"):
+        policy = Missing.of(text, several=True)
+        assert policy.typed == text and policy.is_said and Reading(missing=policy).said == {"missing": text}
+        with pytest.raises(ParameterError, match="must be refuse, other or default=VALUE"):
+            Missing.of(text)
+        with pytest.raises(ParameterError, match="which have no names here"):
+            policy.of_column(None)
+        assert Reading(missing=policy).refusing().missing.of_column("age").rule == "refuse"
+    for wrong in ("age=", "=3", "age=1,age=2", "age=1,city", "age=1,,x=2"):
+        with pytest.raises(ParameterError, match="COLUMN=VALUE, each column once"):
+            Missing.of(wrong, several=True)
+    assert matrix_of({"a": [1, None], "b": [None, 2]}, missing="a=3,b=4").tolist() == [[1, 4], [3, 2]]
+    with pytest.raises(ParameterError, match=r"got c=4: it has a, b"):
+        matrix_of({"a": [1, None], "b": [None, 2]}, missing="a=3,c=4")

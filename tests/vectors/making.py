@@ -22,7 +22,7 @@ from shuffledp.sampling.uniform import uniform_below
 from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule
 from shuffledp.service.crypto import PrivateKey, binding
 from shuffledp.service.routing import Routing
-from shuffledp.service.task import Task, canonical
+from shuffledp.service.task import RoundTask, Task, canonical
 from shuffledp.service.wire import SentReport, pack_messages, pack_upload, single_body, split_single_body
 
 from .given import GivenBits, given_bytes, seal_with
@@ -30,6 +30,11 @@ from .given import GivenBits, given_bytes, seal_with
 KEYS = {name: PrivateKey(given_bytes(f"key of {name}", 32)) for name in ("analyzer", "hop 1", "hop 2", "hop 3")}
 
 _PRIVACY = Privacy(1, 1e-6)
+_LETTERS = {"categories": ["x", "y", "z"]}
+_DAYS = {"kind": "dates", "first": "2026-01-30", "last": "2026-03-01"}
+_WORDS = {"kind": "hashed", "cells": 40, "salt": "größe"}
+_WEAK = Privacy(4, 1e-2)
+_VECTORS = {"values": "vectors", "dimension": 2, "radius": 1.5, "privacy": _WEAK}
 _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
     # Protocol, what is asked, hops.
     "poisson-bits": ("binary-sum", {"users": 2000, "method": "poisson-bits"}, 0),
@@ -39,6 +44,8 @@ _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
     "bits": ("bounded-sum", {"users": 1000, "method": "bits", "low": -2.5, "high": 4.0}, 0),
     "decoys": ("histogram", {"users": 500, "method": "decoys", "categories": ["red", "green", "blue"]}, 0),
     "decoys-of-numbers": ("histogram", {"users": 3000, "method": "decoys", "categories": range(-3, 400)}, 3),
+    "decoys-of-days": ("histogram", {"users": 3000, "method": "decoys", "categories": _DAYS}, 0),
+    "decoys-of-words": ("histogram", {"users": 3000, "method": "decoys", "categories": _WORDS}, 0),
     "counter": ("counter", {"users": 2000, "shufflers": 2, "method": "coins"}, 0),
     "counter-of-most": ("counter", {"users": 300, "shufflers": 3, "method": "coins", "honest_fraction": 2 / 3}, 0),
     "counter-completed": ("counter", {"users": 501, "shufflers": 3, "method": "coins", "estimator": "completed"}, 0),
@@ -49,29 +56,59 @@ _ASKED: dict[str, tuple[str, dict[str, Any], int]] = {
     ),
     "counter-of-names": (
         "counter",
-        {"users": 500, "shufflers": 2, "method": "coins", "categories": ["x", "y", "z"]},
+        {"users": 500, "shufflers": 2, "method": "coins", **_LETTERS},
         0,
     ),
+    "pure": ("binary-sum", {"users": 200, "method": "pure"}, 0),
+    "rr": ("binary-sum", {"users": 1000, "method": "rr"}, 0),
+    "correlated": ("binary-sum", {"users": 3000, "method": "correlated", "honest_fraction": 0.9, "privacy": _WEAK}, 0),
+    "buckets": ("histogram", {"users": 200, "method": "buckets", "categories": 1000}, 0),
+    "hadamard": ("histogram", {"users": 200, "method": "hadamard", "categories": 5000}, 2),
+    "correlated-names": ("histogram", {"users": 300, "method": "correlated", **_LETTERS, "privacy": _WEAK}, 0),
+    "zsum": ("binary-sum", {"users": 1000, "method": "zsum"}, 0),
+    "zsum-names": ("histogram", {"users": 1000, "method": "zsum", **_LETTERS}, 0),
+    "opt-in": ("histogram", {"users": 1000, "method": "opt-in", **_LETTERS}, 0),
+    "fake-users": ("histogram", {"users": 60, "method": "fake-users", **_LETTERS}, 0),
+    "counter-of-vectors": ("counter", {"users": 20_000, "shufflers": 1, "method": "coins", **_VECTORS}, 0),
+    "counter-laplace": ("counter", {"users": 2000, "shufflers": 3, "method": "laplace", "honest_fraction": 0.9}, 0),
+    "counter-skellam": ("counter", {"users": 2000, "shufflers": 2, "method": "skellam"}, 2),
+    "vectors-skellam": ("counter", {"users": 2000, "shufflers": 2, "method": "skellam", **_VECTORS}, 0),
+    "carried": ("counter", {"users": 6000, "shufflers": 4, "method": "carried"}, 0),
+    "carried-of-most": ("counter", {"users": 6000, "shufflers": 4, "method": "carried", "honest_fraction": 0.9}, 0),
+    "carried-with-silence": ("counter", {"users": 6000, "shufflers": 6, "method": "carried", "silent_slots": 1}, 0),
+    "carried-vectors": ("counter", {"users": 6000, "shufflers": 3, "method": "carried", **_VECTORS}, 2),
 }
+_OF_VECTORS = ("counter-of-vectors", "vectors-skellam", "carried-vectors")
 _VALUES: dict[str, list[Any]] = {
     **{name: [0, 1] for name in _ASKED},
+    # At the first slot, in the middle and at the last one.
+    "carried-with-silence": [1, 0, 1],
     "bits": [-2.5, 0.3, 4.0],
     "decoys": ["red", "blue"],
     "decoys-of-numbers": [-3, 399],
+    "decoys-of-days": ["2026-01-30", "2026-02-28", "2026-03-01"],
+    "decoys-of-words": ["", "Köln", "\U0001f600 x"],
     "counter-of-reals": [0.0, 0.123, 1.0],
     "counter-of-names": ["x", "z"],
+    "buckets": [0, 999],
+    "hadamard": [1, 4097],
+    **{name: ["x", "z"] for name in ("correlated-names", "zsum-names", "opt-in", "fake-users")},
+    **{name: [[0.0, 0.0], [1.5, 0.0], [-0.25, -1.25]] for name in _OF_VECTORS},
 }
-_BYTES = 4000
+_BYTES = 20_000
 
 
-def new_tasks() -> dict[str, str]:
-    """Tasks whose texts vectors are about; made once, as another machine may plan other last bits."""
-    texts = {}
+def new_tasks(kept: dict[str, str]) -> dict[str, str]:
+    """Tasks whose texts vectors are about; those not kept are planned, as another machine may plan other last bits."""
+    texts = dict(kept)
     for name, (protocol, asked, hops) in _ASKED.items():
-        plan = PROTOCOLS[protocol].plan(privacy=_PRIVACY, **asked)
+        if name in kept:
+            continue
+        plan = PROTOCOLS[protocol].plan(**{"privacy": _PRIVACY, **asked})
         keys = [KEYS[f"hop {number}"].public for number in range(1, hops + 1)]
         nonce = GivenBits(given_bytes(f"nonce of {name}", 16))
-        texts[name] = Task.create(plan, KEYS["analyzer"].public, bits=nonce, hops=keys).text
+        made = Task.create(plan, KEYS["analyzer"].public, bits=nonce, hops=keys, allow_unbounded=True)
+        texts[name] = made.text
     return texts
 
 
@@ -188,11 +225,10 @@ def table_vectors() -> list[dict[str, Any]]:
     return found
 
 
-def _plain_report(task: Task, position: int, value: Any, bits: RandomBits) -> list[list[str]]:
+def plain_report(task: Task | RoundTask, position: int, values: Any, bits: RandomBits) -> list[list[str]]:
     """One person's messages for each batch of its seat, in the order in which they are sealed."""
     plan, seats = task.plan, task.routing.batches_of(position)
-    values = plan.check_values(plan.encode(np.asarray([value])))
-    prepared = plan.prepare(values, bits=bits, positions=np.array([position]))
+    prepared = plan.prepare(plan.check_values(values), bits=bits, positions=np.array([position]))
     found = []
     for batch in seats:
         reports = plan.mechanism(batch.size).randomize(prepared, batch.seat, bits=bits)
@@ -209,7 +245,7 @@ def report_vectors(texts: dict[str, str]) -> list[dict[str, Any]]:
         for number, value in enumerate(_VALUES[name]):
             position = (0, task.routing.users // 3, task.routing.users - 1)[number % 3]
             bits = GivenBits(given_bytes(f"report {name} {number}", _BYTES))
-            batches = _plain_report(task, position, value, bits)
+            batches = plain_report(task, position, task.plan.encode(np.asarray([value])), bits)
             used = bits.given[: bits.used].hex()
             found.append({"task": name, "position": position, "value": value, "bytes": used, "batches": batches})
     return found

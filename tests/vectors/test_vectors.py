@@ -9,15 +9,17 @@ import pytest
 from shuffledp.service.crypto import open_all
 from shuffledp.service.task import Task
 
+from .campaigns import campaign_vectors
 from .making import KEYS, vectors
-from .write import FOLDER, kept_tasks, read
+from .write import FOLDER, kept_campaigns, kept_tasks, read
 
 FILES = sorted(file.stem for file in FOLDER.glob("*.json"))
 
 
 @cache
 def _today() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(vectors(kept_tasks())))
+    made = {**vectors(kept_tasks()), "campaigns": campaign_vectors(kept_campaigns())}
+    found: dict[str, Any] = json.loads(json.dumps(made))
     return found
 
 

@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from .campaigns import campaign_vectors, new_campaigns
 from .making import new_tasks, vectors
 
 FOLDER = Path(__file__).parent
@@ -24,12 +25,22 @@ def kept_tasks() -> dict[str, str]:
     return {task["name"]: task["text"] for task in read("tasks")["tasks"]}
 
 
+def kept_campaigns() -> dict[str, str]:
+    """The texts of the campaigns that the vectors are about."""
+    if not (FOLDER / "campaigns.json").exists():
+        return {}
+    return {campaign["name"]: campaign["text"] for campaign in read("campaigns")["campaigns"]}
+
+
 def main() -> None:
     """Compute all vectors and replace their files."""
     parser = argparse.ArgumentParser(description="write the wire's test vectors")
     parser.add_argument("--new-tasks", action="store_true", help="plan the tasks anew")
-    texts = new_tasks() if parser.parse_args().new_tasks else kept_tasks()
-    for name, content in vectors(texts).items():
+    # A task that was added to the list is planned now; those that were there stay.
+    anew = parser.parse_args().new_tasks
+    texts = new_tasks({} if anew else kept_tasks())
+    campaigns = new_campaigns({} if anew else kept_campaigns())
+    for name, content in {**vectors(texts), "campaigns": campaign_vectors(campaigns)}.items():
         (FOLDER / f"{name}.json").write_text(json.dumps(content, indent=1) + "\n", "utf-8")
 
 

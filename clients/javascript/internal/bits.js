@@ -123,58 +123,21 @@ export function randomOrder(bits, size) {
   }
 }
 
-/** The floor or the ceiling of a number >= 0, with the number, to the nearest 2^-32, as its mean. */
-export function roundRandomly(bits, number) {
-  const scaled = number * 2 ** 32;
-  // Adding 2^52 leaves the nearest whole number, halves to even; larger doubles are whole.
-  const whole = scaled < 2 ** 52 ? scaled + 2 ** 52 - 2 ** 52 : scaled;
-  return Number((BigInt(whole) + BigInt(unsigned(bits, 1, 4)[0])) >> 32n);
+/** The floor or the ceiling of each number, with the number, to the nearest 2^-32, as its mean. */
+export function roundRandomly(bits, numbers) {
+  const drawn = unsigned(bits, numbers.length, 4);
+  return numbers.map((number, place) => {
+    const scaled = number * 2 ** 32;
+    const size = Math.abs(scaled);
+    // Adding 2^52 leaves the nearest whole number, halves to even; larger doubles are whole.
+    const whole = size < 2 ** 52 ? Math.sign(scaled) * (size + 2 ** 52 - 2 ** 52) : scaled;
+    return Number((BigInt(whole) + BigInt(drawn[place])) >> 32n);
+  });
 }
 
-const WEIGHT_BITS = 192n;
-const SMALLEST = 1n << (WEIGHT_BITS - 136n);
-
-/** Weights outwards from the mode, each the one before times an exact ratio, rounded down; zeros at the end dropped. */
-function walk(ratio) {
-  const weights = [];
-  for (let weight = 1n << WEIGHT_BITS, step = 1n; ; step++) {
-    const [top, bottom] = ratio(step);
-    if (top <= 0n) break;
-    // A geometric series bounds all that is left out.
-    if (weight <= SMALLEST && top < bottom && (weight + step) * top <= SMALLEST * (bottom - top)) break;
-    weight = (weight * top) / bottom;
-    weights.push(weight);
-  }
-  while (weights.length && weights[weights.length - 1] === 0n) weights.pop();
-  return weights;
-}
-
-/** Poisson numbers of a rational mean: a table of 128-bit cumulative probabilities. */
-export class Poisson {
-  /** @param {bigint} top @param {bigint} bottom the mean as a fraction */
-  constructor(top, bottom) {
-    let [one, other] = [top, bottom];
-    while (other) [one, other] = [other, one % other];
-    [top, bottom] = [top / one, bottom / one];
-    const mode = top / bottom;
-    const above = walk((step) => [top, bottom * (mode + step)]);
-    const below = walk((step) => [(mode - step + 1n) * bottom, top]);
-    const weights = [...below.reverse(), 1n << WEIGHT_BITS, ...above];
-    const total = weights.reduce((sum, weight) => sum + weight, 0n);
-    let sum = 0n;
-    this.low = Number(mode) - below.length;
-    this.entries = weights.slice(0, -1).map((weight) => ((sum += weight) << 128n) / total);
-  }
-
-  /** One number: the first entry above a uniform number of 128 bits, of which the low half is drawn where it matters. */
-  sample(bits) {
-    const [high] = unsigned(bits, 1, 8);
-    let place = 0;
-    while (place < this.entries.length && this.entries[place] >> 64n < high) place++;
-    if (place < this.entries.length && this.entries[place] >> 64n === high) {
-      const drawn = (high << 64n) | unsigned(bits, 1, 8)[0];
-      while (place < this.entries.length && this.entries[place] <= drawn) place++;
-    }
-    return this.low + place;
-  }
+/** Whole numbers of so many bits, 1 to 64, as BigInt: of the narrowest width that holds them. */
+export function uniformBits(bits, length, count) {
+  const width = [1, 2, 4, 8].find((bytes) => length <= 8 * bytes);
+  const mask = (1n << BigInt(length)) - 1n;
+  return unsigned(bits, count, width).map((drawn) => BigInt(drawn) & mask);
 }

@@ -1,4 +1,4 @@
-// Requests to the shuffler: patience with what passes, errors that say what it said.
+// Requests to a server: patience with what passes, errors that say what it said, and no answer that is too long.
 
 import { unsigned } from "./bits.js";
 import { insist, ShuffleDPError } from "./errors.js";
@@ -8,9 +8,11 @@ const PREFIX = "urn:shuffledp:problem:";
 const FIRST_PAUSE = 0.25;
 const LONGEST_PAUSE = 20;
 const TIMEOUT_SECONDS = 30;
+/** No server sends more: a model of 200 features is a third of it. */
+const LONGEST_ANSWER = 4 << 20;
 
 /** A server's address without a slash at its end; https unless it is this machine. */
-export function checkUrl(text) {
+export function checkUrl(text, name) {
   let url;
   try {
     url = new URL(text);
@@ -18,9 +20,9 @@ export function checkUrl(text) {
     url = null;
   }
   const plain = url && !url.username && !url.password && !url.search && !url.hash;
-  insist(plain && /^https?:$/.test(url.protocol), `shuffler must be an address, got ${String(text)}.`);
+  insist(plain && /^https?:$/.test(url.protocol), `${name} must be an address, got ${String(text)}.`);
   const here = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
-  insist(here || url.protocol === "https:", `shuffler must be https unless it is this machine, got ${text}.`);
+  insist(here || url.protocol === "https:", `${name} must be https unless it is this machine, got ${text}.`);
   return url.href.replace(/\/+$/, "");
 }
 
@@ -48,6 +50,17 @@ function shown(token, path) {
   return { Authorization: `PrivateToken token="${text}"` };
 }
 
+const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
+
+/** How a server is reached, by this machine's own network; without a token where nobody is asked for one. */
+export const reaching = (url, token, patience) => ({
+  url,
+  token,
+  patience,
+  fetch: globalThis.fetch.bind(globalThis),
+  pause: wait,
+});
+
 /** What Retry-After says, seconds or a date; 0 where it says nothing. */
 function secondsUntil(text) {
   if (!text) return 0;
@@ -57,25 +70,49 @@ function secondsUntil(text) {
 
 const isObject = (document) => typeof document === "object" && document !== null && !Array.isArray(document);
 
+/** The JSON object of an answer, or null; an answer that is too long is read no further. */
+async function objectOf(response) {
+  const reader = response.body?.getReader();
+  if (reader === undefined) return null;
+  const parts = [];
+  let length = 0;
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    length += value.length;
+    if (length > LONGEST_ANSWER) {
+      await reader.cancel().catch(() => {});
+      return null;
+    }
+    parts.push(value);
+  }
+  try {
+    const document = JSON.parse(await new Blob(parts).text());
+    return isObject(document) ? document : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Ask until the server answers for good, or patience ends. `read` answers undefined for what no server sends. */
-export async function ask({ url, token, bits, patience, fetch, pause }, method, path, read, body) {
+export async function ask({ url, token, bits, patience, fetch, pause }, method, path, read, body, more = {}) {
   const started = Date.now();
   for (let tries = 0; ; ) {
     let [why, retryAfter] = ["", 0];
     try {
-      const headers = { Accept: "application/json", ...shown(token, path) };
+      const headers = { Accept: "application/json", ...more, ...shown(token, path) };
       if (body !== undefined) headers["Content-Type"] = "application/octet-stream";
       // No cookies, no referrer, no redirects: they would link or carry on what is sent.
       const rules = { credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" };
       const signal = AbortSignal.timeout(1000 * TIMEOUT_SECONDS);
       const response = await fetch(url + path, { method, headers, body, signal, ...rules });
-      const answer = await response.json().catch(() => null);
-      if (response.ok) {
-        const found = isObject(answer) ? read(response.status, answer) : undefined;
+      const answer = response.status === 304 ? {} : await objectOf(response);
+      if (response.ok || response.status === 304) {
+        const found = answer === null ? undefined : read(response.status, answer, response.headers);
         if (found !== undefined) return found;
-        why = `${url} does not answer as a shuffler does`;
+        why = `${url} does not answer as a server of shuffledp does`;
       } else {
-        const problem = isObject(answer) ? answer : {};
+        const problem = answer ?? {};
         const kind = String(problem.type ?? "").startsWith(PREFIX) ? problem.type.slice(PREFIX.length) : "unknown";
         const detail = String(problem.detail || "the server gives no reason").replace(/\.$/, "");
         const words = `${detail} (${response.status} ${kind})`;

@@ -21,6 +21,9 @@ export function memoryOutbox() {
     async waiting(taskId) {
       return [...entries.values()].filter((entry) => entry.taskId === taskId && entry.body !== null);
     },
+    async kept(taskId) {
+      return [...entries.values()].filter((entry) => entry.taskId === taskId);
+    },
     async settle(entry, acknowledged) {
       const key = keyOf(entry);
       if (acknowledged && entry.name !== undefined) entries.set(key, { ...entry, body: null });
@@ -63,6 +66,7 @@ export async function indexedDbOutbox(name = "shuffledp-outbox") {
     knows: async (taskId, named) => (await done(reading().getKey(keyOf({ taskId, name: named })))) !== undefined,
     waiting: async (taskId) =>
       (await done(reading().getAll())).filter((entry) => entry.taskId === taskId && entry.body !== null),
+    kept: async (taskId) => (await done(reading().getAll())).filter((entry) => entry.taskId === taskId),
     settle: (entry, acknowledged) =>
       write((store) => {
         const stays = acknowledged && entry.name !== undefined;
@@ -100,6 +104,13 @@ export async function fileOutbox(folder) {
     }
     await synced(folder);
   }
+  async function kept(taskId) {
+    const files = (await readdir(folder)).filter((file) => file.endsWith(".json")).sort();
+    const entries = await Promise.all(files.map(async (file) => JSON.parse(await readFile(join(folder, file), "utf8"))));
+    return entries
+      .filter((entry) => entry.version === 1 && entry.taskId === taskId)
+      .map(({ version: _, ...entry }) => ({ ...entry, body: entry.body === null ? null : fromHex(entry.body) }));
+  }
   return {
     async add(entry) {
       try {
@@ -113,13 +124,8 @@ export async function fileOutbox(folder) {
     async knows(taskId, name) {
       return (await readdir(folder)).some((file) => fileOf({ taskId, name }).endsWith(file));
     },
-    async waiting(taskId) {
-      const files = (await readdir(folder)).filter((file) => file.endsWith(".json")).sort();
-      const entries = await Promise.all(files.map(async (file) => JSON.parse(await readFile(join(folder, file), "utf8"))));
-      return entries
-        .filter((entry) => entry.version === 1 && entry.taskId === taskId && entry.body !== null)
-        .map(({ version: _, ...entry }) => ({ ...entry, body: fromHex(entry.body) }));
-    },
+    waiting: async (taskId) => (await kept(taskId)).filter((entry) => entry.body !== null),
+    kept,
     async settle(entry, acknowledged) {
       if (acknowledged && entry.name !== undefined) return place({ ...entry, body: null }, rename);
       await unlink(fileOf(entry)).catch((cause) => {

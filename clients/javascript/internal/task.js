@@ -2,11 +2,15 @@
 
 import { insist, ShuffleDPError } from "./errors.js";
 import { randomizerOf } from "./randomizers.js";
+import { isWhole, slotOfPlace } from "./values.js";
 
 export const SUITE = "X25519-HKDF-SHA256/AES-128-GCM";
 export const MESSAGE_BYTES = 29;
 export const OVERHEAD_BYTES = 48;
 const MOST_SLOTS = 1 << 24;
+const MOST_SHUFFLERS = 64;
+/** A longer text is read by nobody: a task of a million people has a few thousand letters. */
+const LONGEST_TEXT = 1 << 20;
 
 const AGAIN = "so nothing was sent: take the task's text from whoever made it";
 
@@ -14,12 +18,10 @@ function refuse(what) {
   throw new ShuffleDPError(`task.${what}, ${AGAIN}.`);
 }
 
-const isWhole = (number, least) => Number.isSafeInteger(number) && number >= least;
-
 export const toHex = (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 export const fromHex = (text) => Uint8Array.from(text.match(/../g) ?? [], (pair) => parseInt(pair, 16));
 
-function keyFrom(text, name) {
+export function keyFrom(text, name) {
   if (typeof text !== "string" || !/^[A-Za-z0-9_-]{43}=$/.test(text)) refuse(`${name} must be 32 bytes in base64url`);
   const plain = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
   return Uint8Array.from(plain, (letter) => letter.charCodeAt(0));
@@ -40,7 +42,11 @@ export class Schedule {
   constructor(routing) {
     const { users, budget, shufflers, slot_users: slotUsers } = routing;
     Object.assign(this, { routing, users, slotUsers, short: 0, slots: slotsOf(budget, shufflers) });
-    if (routing.counts_everybody) {
+    if (routing.windows) {
+      // A window closes with every slot and holds the last ones, as many as there are shufflers.
+      this.short = budget * slotUsers - users;
+      this.slots = budget + 1;
+    } else if (routing.counts_everybody) {
       const least = Math.ceil(users / (this.slots - 1));
       const count = Math.ceil(users / least);
       this.slotUsers = Math.ceil(users / count);
@@ -56,14 +62,12 @@ export class Schedule {
 
   /** The slot of a position. */
   slotOf(position) {
-    const inShort = this.short * (this.slotUsers - 1);
-    return position < inShort
-      ? Math.floor(position / (this.slotUsers - 1))
-      : Math.floor((position + this.short) / this.slotUsers);
+    return slotOfPlace(position, this.slotUsers, this.short);
   }
 
   /** Level, first slot and end of every batch over a slot, lowest level first. */
   joined(slot) {
+    if (this.routing.windows) return this.#windows(slot);
     const found = [];
     let [budget, level, first] = [this.routing.budget, this.routing.shufflers, 0];
     while (budget > 0 && level > 0) {
@@ -81,6 +85,14 @@ export class Schedule {
     return found;
   }
 
+  #windows(slot) {
+    const { budget, shufflers } = this.routing;
+    const last = Math.min(slot + shufflers, budget);
+    const ends = Array.from({ length: last - slot }, (_, place) => slot + 1 + place);
+    const found = ends.map((end) => [((end - 1) % shufflers) + 1, Math.max(0, end - shufflers), end]);
+    return found.sort(([one], [other]) => one - other);
+  }
+
   /** The batches of the person at a position, as a seat says them. */
   batchesOf(position) {
     const slot = this.slotOf(position);
@@ -90,6 +102,22 @@ export class Schedule {
       return { ...batch, messages: this.routing.messages[size] };
     });
   }
+}
+
+/** What a plan says of its batches. */
+function layoutOf(plan, routing) {
+  const { users } = plan;
+  if (plan.protocol !== "counter") return { budget: 1, shufflers: 1, slotUsers: users };
+  const shufflers = plan.shufflers_used;
+  if (plan.method === "carried") {
+    const budget = plan.noise?.slots;
+    return { budget, shufflers, slotUsers: Math.ceil(users / budget), everybody: true, windows: true };
+  }
+  const everybody = plan.counts_everybody === true;
+  const slotUsers = everybody
+    ? new Schedule({ ...routing, counts_everybody: true }).slotUsers
+    : Math.ceil((users + 1) / slotsOf(plan.budget, shufflers));
+  return { budget: plan.budget, shufflers, slotUsers, everybody, everySlot: plan.estimator === "combined" };
 }
 
 /** Whose tokens lead in; undefined where the token for enrol does. */
@@ -103,7 +131,8 @@ function issuerIn(routing) {
 /** Of a task and of its routing: earlier clients refuse what they would not understand. */
 const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 4 : cascade ? 2 : 1);
 
-function checkRouting(routing, plan, hops) {
+/** Refuse a routing that is not the one of the plan. */
+export function checkRouting(routing, plan, hops) {
   const version = versionOf(routing, hops.length > 0);
   if (typeof routing !== "object" || routing === null || routing.version !== version) {
     refuse(`routing.version must be ${version}`);
@@ -114,23 +143,19 @@ function checkRouting(routing, plan, hops) {
   if ((routing.layers ?? 0) !== hops.length || (routing.hop ?? 1) !== 1) refuse("routing.layers must be the hops");
   const length = MESSAGE_BYTES + OVERHEAD_BYTES * (1 + hops.length);
   if (routing.ciphertext_bytes !== length) refuse(`routing.ciphertext_bytes must be ${length}`);
-  if (routing.windows) refuse("routing.windows is unknown to this client");
   if (typeof routing.messages !== "object" || routing.messages === null) refuse("routing.messages must be an object");
   if (routing.users !== plan.users) refuse("routing.users must be the plan's");
-  const running = plan.protocol === "counter";
-  const [budget, shufflers] = running ? [plan.budget, plan.shufflers_used] : [1, 1];
-  const everySlot = running && plan.estimator === "combined";
-  const everybody = running && plan.counts_everybody === true;
-  const slots = slotsOf(routing.budget, routing.shufflers);
-  let slotUsers = running ? Math.ceil((plan.users + 1) / slots) : plan.users;
-  if (everybody) slotUsers = new Schedule({ ...routing, counts_everybody: true }).slotUsers;
+  const { windows = false, everybody = false, everySlot = false, ...own } = layoutOf(plan, routing);
+  const slots = windows ? routing.budget : slotsOf(routing.budget, routing.shufflers);
   const fits =
     slots <= MOST_SLOTS &&
-    routing.budget === budget &&
-    routing.shufflers === shufflers &&
+    routing.shufflers <= MOST_SHUFFLERS &&
+    routing.budget === own.budget &&
+    routing.shufflers === own.shufflers &&
     routing.every_slot === everySlot &&
     (routing.counts_everybody ?? false) === everybody &&
-    routing.slot_users === slotUsers;
+    (routing.windows ?? false) === windows &&
+    routing.slot_users === own.slotUsers;
   if (!fits) refuse("routing must be the plan's");
 }
 
@@ -139,19 +164,25 @@ async function idOf(text) {
   return toHex(new Uint8Array(digest));
 }
 
-/** A task whose text has this id, with its randomizer. Throws a sentence for any other. */
-export async function readTask(text, taskId) {
-  insist(typeof taskId === "string" && /^[0-9a-f]{64}$/.test(taskId), "taskId must be 64 hexadecimal digits.");
-  insist(typeof text === "string", "task must be the task's text, unchanged.");
+/** The JSON object of a text that has this id; `what` names it in refusals. */
+export async function readDocument(text, id, what) {
+  insist(typeof id === "string" && /^[0-9a-f]{64}$/.test(id), `${what}Id must be 64 hexadecimal digits.`);
+  insist(typeof text === "string", `${what} must be the ${what}'s text, unchanged.`);
+  insist(text.length <= LONGEST_TEXT, `${what} must be a text of at most ${LONGEST_TEXT} letters, so nothing was sent.`);
   text = text.trim();
-  if ((await idOf(text)) !== taskId) refuse("text must have the SHA-256 that taskId says");
+  if ((await idOf(text)) !== id) refuse(`text must have the SHA-256 that ${what}Id says`);
   let document;
   try {
     document = JSON.parse(text);
   } catch {
     document = null;
   }
-  if (typeof document !== "object" || document === null) refuse("text must be a JSON object");
+  if (typeof document !== "object" || document === null || Array.isArray(document)) refuse("text must be a JSON object");
+  return document;
+}
+
+/** The keys that messages are sealed to, the analyzer's first, and the hops, of a task or a campaign. */
+export function keysOf(document) {
   const listed = document.hops ?? [];
   const cascade = "hops" in document;
   const version = versionOf(document.routing, cascade);
@@ -162,18 +193,28 @@ export async function readTask(text, taskId) {
   const texts = [document.public_key, ...listed.map((hop) => hop.public_key)];
   const keys = texts.map((key, place) => keyFrom(key, place ? `hops[${place}].public_key` : "public_key"));
   if (new Set(texts).size < texts.length) refuse("hops must have different keys");
-  const { plan, routing } = document;
+  return { keys, hops: listed };
+}
+
+/** A plan and its routing, checked: what is served under an id, with a randomizer and a schedule. */
+export function served(id, plan, routing, { keys, hops }) {
   if (typeof plan !== "object" || plan === null || plan.schema !== 1) refuse("plan.schema must be 1");
   if (!isWhole(plan.users, 1)) refuse("plan.users must be a whole number");
-  const randomizer = randomizerOf(plan);
-  checkRouting(routing, plan, listed);
-  return { id: taskId, plan, randomizer, schedule: new Schedule(routing), keys, issuer: issuerIn(routing) };
+  const randomizer = randomizerOf(plan, routing ?? undefined);
+  checkRouting(routing, plan, hops);
+  return { id, plan, randomizer, schedule: new Schedule(routing), keys, issuer: issuerIn(routing) };
+}
+
+/** A task whose text has this id, with its randomizer. Throws a sentence for any other. */
+export async function readTask(text, taskId) {
+  const document = await readDocument(text, taskId, "task");
+  return served(taskId, document.plan, document.routing, keysOf(document));
 }
 
 /** A seat that the task has, or a refusal: in a batch that is said to be larger, everybody adds less noise. */
 export function checkSeat(task, seat) {
   const words = "the shuffler offers a seat that the task does not have, so nothing was sent";
-  const { schedule, randomizer } = task;
+  const { schedule, randomizer, slots } = task;
   const batches = seat?.batches;
   const readable =
     typeof seat?.seat === "string" && /^[0-9a-f]{32}$/.test(seat.seat) && seat.lease_seconds > 0 && Array.isArray(batches);
@@ -191,8 +232,11 @@ export function checkSeat(task, seat) {
     expected.length === batches.length &&
     expected.every((batch, place) => names.every((name) => batch[name] === batches[place]?.[name]));
   insist(same, `${words}: it serves another task under this id, or is not to be trusted.`);
+  const slot = schedule.slotOf(position);
+  const isOpen = slots === undefined || (slots[0] <= slot && slot < slots[1]);
+  insist(isOpen, `${words}: it is in a slot that may not answer by this model.`);
   for (const { size, messages } of expected) {
     insist(messages === randomizer.messages(size), `${words}: its plan and its routing disagree.`);
   }
-  return { id: seat.seat, batches: expected };
+  return { id: seat.seat, batches: expected, position, slot };
 }

@@ -4,16 +4,7 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { Client } from "../shuffledp.js";
-import { Shuffler, TASKS } from "../testing/worlds.js";
-
-async function refused(work, words) {
-  await assert.rejects(work, (error) => {
-    assert.equal(error.name, "ShuffleDPError", error.stack);
-    assert.match(error.message, words);
-    assert.ok(error.message.endsWith(".") && !error.message.includes("\n"), error.message);
-    return true;
-  });
-}
+import { refused, Shuffler, TASKS } from "../testing/worlds.js";
 
 /** Opening a task whose text was changed; with `matching`, under the id that the changed text has. */
 function opened(name, change, { matching = true } = {}) {
@@ -67,7 +58,7 @@ for (const [what, name, change, words] of [
   ["an honest part above all", "coins", (task) => (task.plan.honest_fraction = 2), /honest_fraction must be/],
   ["a routing of more people than the plan", "coins", (task) => (task.routing.users = 10 ** 6), /routing.users/],
   ["a routing of smaller slots", "coins", (task) => (task.routing.slot_users = 1), /routing must be the plan's/],
-  ["windows", "counter", (task) => (task.routing.windows = true), /windows/],
+  ["windows", "counter", (task) => (task.routing.windows = true), /routing must be the plan's/],
   ["another budget", "counter", (task) => (task.routing.budget = 9), /routing must be the plan's/],
   ["slots without batches of their own", "counter", (task) => (task.routing.every_slot = false), /routing must be/],
   ["an odd number of coins", "counter", (task) => (task.plan.noise.coins = 3), /even number/],
@@ -128,7 +119,7 @@ for (const [what, answer] of [
   test(`an answer with ${what}`, async () => {
     const shuffler = new Shuffler("coins", answer);
     const client = await shuffler.client({ patience: 0 });
-    await refused(() => client.report(1), /does not answer as a shuffler does/);
+    await refused(() => client.report(1), /does not answer as a server of shuffledp does/);
     assert.deepEqual(shuffler.puts, []);
   });
 }
@@ -138,6 +129,10 @@ for (const [name, values] of [
   ["bits", [-2.6, 4.01, NaN, Infinity, "1"]],
   ["decoys", ["violet", 0, undefined]],
   ["decoys-of-numbers", [-4, 400, 1.5, "1"]],
+  ["decoys-of-days", ["2026-01-29", "2026-02-30", "2026-1-31", "today", 20, undefined]],
+  ["decoys-of-words", [1, undefined, null]],
+  ["counter-of-vectors", [[1.6, 0], [1, 0, 0], [NaN, 0], 1, "1", null, [1e200, 1e200]]],
+  ["carried", [2, "0", undefined]],
 ]) {
   test(`values that ${name} does not have`, async () => {
     const shuffler = new Shuffler(name);

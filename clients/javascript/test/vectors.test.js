@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
 import * as bits from "../internal/bits.js";
-import { honestUsers } from "../internal/randomizers.js";
+import { poisson } from "../internal/tables.js";
+import { honestUsers } from "../internal/values.js";
 import { binding, packed, recipients, sealed, suite } from "../internal/sealing.js";
 import { checkSeat, fromHex, readTask, Schedule, toHex } from "../internal/task.js";
 import { vectors } from "../testing/worlds.js";
@@ -42,7 +43,7 @@ test("honest users", () => {
 
 const lawOf = ({ rate, honest }) => {
   const [top, bottom] = bits.rational(rate);
-  return new bits.Poisson(top, bottom * BigInt(honest));
+  return poisson(top, bottom * BigInt(honest));
 };
 
 const DRAWS = {
@@ -50,8 +51,8 @@ const DRAWS = {
   coins: (source, { probability, count }) => bits.coins(source, probability, count),
   uniform: (source, { bound, count }) => bits.uniformBelow(source, bound, count),
   order: (source, { size }) => bits.randomOrder(source, size),
-  round: (source, { value }) => [bits.roundRandomly(source, value)],
-  poisson: (source, vector) => vector.drawn.map(() => lawOf(vector).sample(source)),
+  round: (source, { value }) => bits.roundRandomly(source, [value]),
+  poisson: (source, vector) => vector.drawn.map(() => lawOf(vector).sample(source, 1)[0]),
 };
 
 test("samplers draw the same from the same bytes", () => {
@@ -83,7 +84,7 @@ test("a uniform number that ties with an entry is decided by 64 more digits", ()
       view.setBigUint64(0, number >> 64n, true);
       view.setBigUint64(8, number & 0xffffffffffffffffn, true);
       const source = new bits.BytesForTestsOnly(given);
-      return [law.sample(source) - law.low, source.used];
+      return [law.sample(source, 1)[0] - law.low, source.used];
     };
     // Entries near 1 share their high words: all of them are compared.
     const before = law.entries.filter((other) => other <= entry - 1n).length;
@@ -97,7 +98,7 @@ test("a person's messages are the same from the same bytes, fillers and order in
     const task = await readTask(named[name].text, named[name].id);
     const source = new bits.BytesForTestsOnly(fromHex(bytes));
     const { randomizer, schedule } = task;
-    const prepared = randomizer.prepare(source, randomizer.encode(value));
+    const prepared = randomizer.prepare(source, await randomizer.encode(value), position);
     const found = schedule.batchesOf(position).map(({ size, seat, messages }) => {
       assert.equal(messages, randomizer.messages(size));
       return packed(source, randomizer.randomize(source, prepared, size, seat), messages).map(toHex);

@@ -1,15 +1,28 @@
 // A shuffler in this process, as honest or hostile as a test wants, in place of fetch.
 
+import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { recipients } from "../internal/sealing.js";
 import { readTask, Schedule } from "../internal/task.js";
-import { Client, memoryOutbox } from "../shuffledp.js";
+import { readCampaign } from "../internal/campaign.js";
+import { Client, Device, memoryOutbox } from "../shuffledp.js";
 
 const FOLDER = process.env.SHUFFLEDP_VECTORS ?? new URL("../../../tests/vectors", import.meta.url).pathname;
 
 export const vectors = (name) => JSON.parse(readFileSync(join(FOLDER, `${name}.json`), "utf8"));
+export const CAMPAIGNS = Object.fromEntries(vectors("campaigns").campaigns.map((each) => [each.name, each]));
 export const TASKS = Object.fromEntries(vectors("tasks").tasks.map((task) => [task.name, task]));
+
+/** Work must be refused by the client in one sentence that has these words. */
+export async function refused(work, words) {
+  await assert.rejects(work, (error) => {
+    assert.equal(error.name, "ShuffleDPError", error.stack);
+    assert.match(error.message, words);
+    assert.ok(error.message.endsWith(".") && !error.message.includes("\n"), error.message);
+    return true;
+  });
+}
 
 const json = (status, document, headers) => new Response(JSON.stringify(document), { status, headers });
 export const problem = (status, kind, headers) =>
@@ -17,9 +30,10 @@ export const problem = (status, kind, headers) =>
 
 /** Answers seats and reports of one task; `twist` may answer instead. */
 export class Shuffler {
-  constructor(name, twist = () => undefined) {
-    this.task = TASKS[name];
-    this.schedule = new Schedule(JSON.parse(this.task.text).routing);
+  constructor(name, twist = () => undefined, served = TASKS) {
+    this.task = served[name];
+    const { routing } = JSON.parse(this.task.text);
+    this.schedule = new Schedule(routing.layouts?.[0] ?? routing);
     this.twist = twist;
     this.requests = [];
     this.reports = new Map();
@@ -53,5 +67,35 @@ export class Shuffler {
     const task = await readTask(this.task.text, this.task.id);
     const calls = { url: "http://127.0.0.1:1", token: "t", patience, fetch: this.fetch.bind(this), pause: async () => {} };
     return new Client(task, await recipients(task.keys), calls, outbox);
+  }
+}
+
+/** A campaign's shuffler and analyzer, who is asked for models: `newest` is the place of the one that it shows. */
+export class CampaignServers extends Shuffler {
+  newest = 0;
+  change = (model) => model;
+
+  constructor(name, twist) {
+    super(name, twist, CAMPAIGNS);
+  }
+
+  async fetch(url, rules) {
+    const path = new URL(url).pathname;
+    if (!path.endsWith("/models/newest")) return super.fetch(url, rules);
+    this.requests.push({ method: rules.method, path, headers: rules.headers });
+    const model = this.change(this.task.models[this.newest]);
+    if (rules.headers["If-None-Match"] === `"${model.signature}"`) return new Response(null, { status: 304 });
+    return json(200, model, { date: new Date().toUTCString() });
+  }
+
+  get fetches() {
+    return this.requests.filter((request) => request.method === "GET");
+  }
+
+  /** A device of this campaign, whose pauses take no time. */
+  async device({ outbox = memoryOutbox(), patience = 60 } = {}) {
+    const campaign = await readCampaign(this.task.text, this.task.id);
+    const calls = { url: "http://127.0.0.1:1", token: "t", patience, fetch: this.fetch.bind(this), pause: async () => {} };
+    return new Device(campaign, await recipients(campaign.keys), calls, calls, outbox);
   }
 }

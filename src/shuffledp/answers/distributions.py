@@ -109,10 +109,12 @@ def quantiles(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Any:
-    """Quantiles of everybody's number or day, each with an interval that holds the true one, and the distribution.
+    """Quantiles of everybody's number or day, or of everybody's rows, each with an interval that holds the true one.
 
     Args:
         data: a number a person: a list, an array, a Series, or a table of pandas, polars, pyarrow or DuckDB.
@@ -129,6 +131,9 @@ def quantiles(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column. Quantiles
+            are those of all rows that count, and how many they are stays private.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
@@ -156,8 +161,10 @@ def quantiles(
         are_whole = values.dtype.kind in "bui" and float(low).is_integer() and float(high).is_integer()
         cells = _CELLS if steps is None and not are_whole else steps
         axis = (int(low), int(high)) if cells is None else (low, high, cells)
-    plan: Any = planned("ranges", values, epsilon, delta, method, honest_fraction, max_messages, missing, domain=axis)
-    estimate = answered(plan, plan.encode(clipped(plan, values, clip)), seed, bits)
+    whose = Whose.of(data, user=user, at_most=at_most)
+    people, told = whose.people(values), {"domain": axis, **whose.domain}
+    plan: Any = planned("ranges", people, epsilon, delta, method, honest_fraction, max_messages, missing, **told)
+    estimate = answered(plan, whose.contributed(plan, clipped(plan, values, clip)), seed, bits)
     return replace(plan.ranges(estimate), ranks=ranks)
 
 

@@ -209,10 +209,12 @@ def variance(
     honest_fraction: float = 1.0,
     max_messages: int | None = None,
     missing: Any = "refuse",
+    user: Any = None,
+    at_most: int | None = None,
     seed: int | None = None,
     bits: RandomBits | None = None,
 ) -> Estimate:
-    """The variance of everybody's number, over all people, not of a sample.
+    """The variance of everybody's number, or of everybody's rows: over all of them, not of a sample.
 
     The mean comes at the same price: `shuffledp.Moments` plans both at once.
 
@@ -228,6 +230,9 @@ def variance(
         honest_fraction: the part of the people who are counted on to follow the protocol.
         max_messages: how many messages a person may send at most.
         missing: what people without a value report: "default=0" or another public value; by default they are refused.
+        user: where a person may have several rows, whose each is: a list, an array, or the name of a column. The
+            variance is that of all rows that count, and how many they are stays private.
+        at_most: how many rows of one person count, the first in the order of the data; the rest count for nothing.
         seed: a number for a repeatable simulation, which protects nobody; leave it out for real noise.
         bits: a source of randomness of your own, instead of a seed.
 
@@ -243,7 +248,7 @@ def variance(
     """
     both: NamedEstimate = _of_numbers(
         "moments", data, column, low, high, epsilon, delta, clip, method, honest_fraction, max_messages, missing,
-        seed, bits,
+        seed, bits, Whose.of(data, user=user, at_most=at_most),
     )  # fmt: skip
     return both["variance"]
 

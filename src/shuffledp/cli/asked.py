@@ -12,10 +12,12 @@ from shuffledp.errors import ParameterError, ShuffleDPError
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
+    from shuffledp.cli.days import DayRange
     from shuffledp.cli.people import Unlike
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
+    from shuffledp.tables.missing import Missing
     from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
@@ -60,6 +62,7 @@ class Asked:
         reading: how a file is read, and what people without a value report; None where no file is.
         said: all that was typed, for hints.
         whose: columns of a file that say whose a row is, by the names of their options.
+        days: the range of days that the limits are, where a column of days is read as numbers; None otherwise.
     """
 
     file: Path | None
@@ -71,6 +74,7 @@ class Asked:
     reading: "Reading | None" = None
     said: Said = field(default_factory=Said)
     whose: Mapping[str, str] = field(default_factory=dict)
+    days: "DayRange | None" = None
 
     @property
     def method(self) -> str:
@@ -186,7 +190,7 @@ class Asked:
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
         """
-        from shuffledp.cli.domains import read_values, refuse_data
+        from shuffledp.cli.domains import columns_read, read_values, refuse_data
         from shuffledp.cli.people import Rows, Unlike, check_groups, read_groups
         from shuffledp.protocols.domains.domain import Categories
         from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
@@ -209,11 +213,18 @@ class Asked:
             axes = known.get("domain", ())
             reads = getattr(axes[0], "reads", self.family.reads) if axes else self.family.reads
             in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
+        reads = "words" if self.days is not None else reads
+        asked: list[str | None] = [None]
         if self.reading is not None:
-            check_public(self.reading.missing, named, words=reads == "words")
+            asked = columns_read(file, column, columns, in_rows=in_rows, reading=self.reading)
+            for name in asked:
+                check_public(self.reading.missing.of_column(name), named, words=reads == "words")
+            public = self._public(self.reading.missing, asked)
         values = read_values(
             file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
         )
+        if self.days is not None:
+            values = self.days.numbers(values, clip=clip)
         at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
         rows = Rows.of(file, self.whose.get("user"), at_most, reading=self.reading)
         # A plan takes seconds: a row that is in no group is found before.
@@ -232,7 +243,7 @@ class Asked:
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
         if self.reading is not None and named is None:
-            check_public_number(self.reading.missing, plan.domain)
+            check_public_number(public, plan.domain, asked)
         # Codes of categories were made while the file was read; nothing can be outside of them.
         one = plan.domain.row
         own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
@@ -245,6 +256,10 @@ class Asked:
             checked = rows.gathered(plan.domain, checked)
         unlike = Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
         return plan, plan.check_values(checked), unlike
+
+    def _public(self, missing: "Missing", columns: "list[str | None]") -> "Missing":
+        """What people without a value report; a public day as the number that it is read as."""
+        return missing if self.days is None else self.days.public(missing.of_column(columns[0]))
 
     def with_data(
         self,

@@ -23,6 +23,7 @@ from shuffledp.tables.columns import read_column
 from shuffledp.tables.matrices import read_matrix
 from shuffledp.tables.names import column_names
 from shuffledp.tables.reading import Reading
+from shuffledp.tables.table import choose_column
 from shuffledp.tables.texts import Texts, read_texts
 
 FROM_DATA = "data"
@@ -160,6 +161,20 @@ def read_values(
     return read_column(file, column, reading=reading)
 
 
+def columns_read(
+    file: Path, column: str | None, columns: str | None, *, in_rows: bool, reading: Reading
+) -> list[str | None]:
+    """The columns that `read_values` reads, where each may have a public value of its own; [None] where none has."""
+    if not reading.missing.each:
+        return [None]
+    there = column_names(file, reading=reading)
+    if in_rows:
+        names = list(there if columns is None else split_names(columns, "columns"))
+        reading.missing.check_row(names)
+        return [*names]
+    return [choose_column(there, column, file.name)]
+
+
 def read_own_values(
     file: Path, column: str | None, columns: str | None, domain: Domain, reading: Reading | None = None
 ) -> Any:
@@ -168,9 +183,11 @@ def read_own_values(
     if reading is not None:
         if named is not None:
             with_missing(named, reading.missing, grows=False)
-        check_public(reading.missing, named, words=domain.reads == "words")
+        read = columns_read(file, column, columns, in_rows=domain.is_row, reading=reading)
+        for name in read:
+            check_public(reading.missing.of_column(name), named, words=domain.reads == "words")
         if named is None and domain.reads != "words":
-            check_public_number(reading.missing, domain)
+            check_public_number(reading.missing, domain, read)
     if named is None or named.reads == "numbers" or columns is not None:
         words = domain.reads == "words"
         return read_values(file, column, columns, named=None, in_rows=domain.is_row, words=words, reading=reading)

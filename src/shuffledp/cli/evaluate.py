@@ -94,13 +94,11 @@ def evaluate(
         [_NAMES[name], *(f"{number:.4f}" for number in (metric.value, metric.lower, metric.upper)), *_true(truth, name)]
         for name, metric in found.metrics.items()
     ]
-    if any(metric.says_nothing for metric in found.metrics.values()):
-        headings.append("what it says")
-        for row, metric in zip(listed, found.metrics.values(), strict=True):
-            row.append(metric.verdict)
     title = f"{model.estimator} on {found.users:,} people who were kept out"
     caption = f"all of them, and the groups below, hold together with {found.confidence:.0%} confidence"
-    show(table(title, headings, listed, caption=caption, words=("what it says",)))
+    show(table(title, headings, listed, caption=caption))
+    if any(metric.verdict for metric in found.metrics.values()):
+        show(facts("What they say", [(_NAMES[name], metric.verdict or None) for name, metric in found.metrics.items()]))
     if found.calibration:
         columns = ("predicted", "people", "rate", "at least", "at most")
         groups = [

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from shuffledp.cli.asked import Asked, names_of_options
-from shuffledp.cli.limits import in_one_way, with_both_ways
+from shuffledp.cli.limits import in_numbers, in_one_way, read_limits, with_both_ways
 from shuffledp.cli.said import Said
 from shuffledp.cli.usage import whole_number
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
+    from shuffledp.cli.days import DayRange
     from shuffledp.randomness import RandomBits
     from shuffledp.tables.reading import Reading
 
@@ -124,8 +125,8 @@ DOMAIN: dict[str, Any] = {
     "other_group": _option("By group: the group of everybody who is in none of the list.", "NAME"),
     "steps": _option("ranges: put reals on a public grid of so many cells.", "N", int),
     "branching": _option("ranges: children of a node; 2 is dyadic.", "R", int),
-    "low": _option("Numbers: the least value that anybody may have; --domain LOW:HIGH says both.", "A", float),
-    "high": _option("Numbers: the largest value that anybody may have.", "B", float),
+    "low": _option("The least number that anybody may have, or the first day; --domain LOW:HIGH says both.", "A"),
+    "high": _option("The largest number that anybody may have, or the last day.", "B"),
     "dimension": _option("Vectors: numbers in a vector.", "D", int),
     "radius": _option("Vectors: the longest vector.", "R", float),
     "rotation": _option("vector-sum: rotate by public signs of this seed.", "S", int),
@@ -165,7 +166,8 @@ DOMAIN: dict[str, Any] = {
 
 READING: dict[str, Any] = {
     "missing": _option(
-        "What people without a value report: default=VALUE, other (a category for it), or refuse.", "POLICY"
+        "What people without a value report: default=VALUE, A=VALUE,B=VALUE by column, other (a category), or refuse.",
+        "POLICY",
     ),
     "delimiter": _option("CSV: what is between cells; told by the header if left out.", "CHAR"),
     "decimal": _option("CSV: what stands before decimals, a comma or a point; a point if left out.", "CHAR"),
@@ -180,7 +182,7 @@ def reading_of(words: dict[str, Any]) -> "Reading":
     from shuffledp.tables.missing import Missing
     from shuffledp.tables.reading import Reading
 
-    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")), is_option=True)
+    missing = Missing.of(words.pop("missing"), tells=bool(words.get("with_truth")), is_option=True, several=True)
     said = {name: words.pop(name) for name in READING if name != "missing"}
     return Reading(**said, missing=missing)
 
@@ -223,6 +225,7 @@ def takes_plan(
     protocol: Literal["argument", "option"] = "argument",
     domain: Collection[str] = tuple(DOMAIN),
     without: Collection[str] = ("noise",),
+    days: bool = False,
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Give a command the options of a plan: a file, or a protocol with everything that may be asked of it.
 
@@ -236,6 +239,7 @@ def takes_plan(
         protocol: how a family is named where all are taken.
         domain: options that say which values there are; all of this package's families if left out.
         without: options that the command does not have, of a plan's or of its own.
+        days: whether limits may be days, which are numbers to the family.
     """
     # What a family of another package must be told is text.
     whose = f"{of[0]}: {{}}." if of else "{}"
@@ -260,6 +264,7 @@ def takes_plan(
         def run(context: typer.Context, **words: Any) -> None:
             reading = reading_of(words) if how else None
             found = {name: words.pop(name) for name in options}
+            read_limits(found)
             file, named = found.pop("plan_file", None), found.get("protocol")
             if file is None and named is not None and Path(named).is_file():
                 raise ParameterError("protocol", named, "is a file", f"write --plan {named}")
@@ -270,7 +275,7 @@ def takes_plan(
                 # A plan decides everything: options beside it would be silently ignored.
                 raise ParameterError(name, value, "is decided by --plan", "leave it out, or make another plan")
             typed = {name: value for name, value in said.items() if name in values}
-            typed = _as_known(typed, of or (named or "binary-sum",))
+            typed, in_days = _as_known(typed, of or (named or "binary-sum",), days=days)
             asked = Asked(
                 file,
                 named or (_fitting(of, typed) if of else "binary-sum"),
@@ -280,6 +285,7 @@ def takes_plan(
                 reading=reading,
                 whose=whose,
                 said=Said(context),
+                days=in_days,
             )
             command(asked if given.name == "asked" else asked.plan(), **words)
 
@@ -294,19 +300,21 @@ def takes_plan(
         run.__annotations__ = {each.name: each.annotation for each in taking}
         del run.__wrapped__
         run.with_options = lambda more: takes_plan(  # type: ignore[attr-defined]
-            *of, protocol=protocol, domain=(*domain, *more), without=without
+            *of, protocol=protocol, domain=(*domain, *more), without=without, days=days
         )(command)
         return run
 
     return decorate
 
 
-def _as_known(typed: dict[str, Any], families: Sequence[str]) -> dict[str, Any]:
-    """What was typed, with the limits of values in the way that these families know."""
+def _as_known(
+    typed: dict[str, Any], families: Sequence[str], *, days: bool
+) -> "tuple[dict[str, Any], DayRange | None]":
+    """What was typed, with the limits of values in the way that these families know; and the days that they are."""
     from shuffledp.protocols.catalogue import PROTOCOLS
 
     known = [name for each in families if each in PROTOCOLS for name in names_of_options(PROTOCOLS[each])]
-    return in_one_way(typed, known)
+    return in_numbers(in_one_way(typed, known), days=days)
 
 
 def _fitting(families: Sequence[str], typed: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
 
 
-@options.takes_plan("ranges", domain=("domain", "steps", "branching"), without=("users", "noise"))
+@options.takes_plan("ranges", domain=("domain", "steps", "branching", "at_most"), without=("users", "noise"))
 def quantile(
     asked: Asked,
     file: options.File,
@@ -31,7 +31,7 @@ def quantile(
     from shuffledp.cli.domains import numbers_in
     from shuffledp.protocols.presentation import View
 
-    axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.columns
+    axes = len(asked.domain["domain"]) if asked.loaded is None else asked.loaded.domain.row.columns
     if axes != 1:
         raise ParameterError("domain", asked.typed.get("domain"), "must be one axis for quantiles", "give one LOW:HIGH")
     ranks = numbers_in(quantiles)

@@ -11,7 +11,7 @@ from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
-@options.takes_plan("moments", domain=("low", "high"), without=("users", "noise"))
+@options.takes_plan("moments", domain=("low", "high", "at_most"), without=("users", "noise"))
 def private_variance(
     asked: Asked,
     file: options.File,

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.continual.batches import moduli_of
 from shuffledp.continual.counter import Counter
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.planner import Layout, best_layout, with_grid
@@ -36,7 +37,7 @@ class CounterPlan(PrivateCount):
     Reference: [000] section 3, with a better schedule, exact composition and exact tails.
     """
 
-    later_numbers: ClassVar[tuple[str, ...]] = ("uncounted",)
+    later_numbers: ClassVar[tuple[str, ...]] = ("uncounted", "modulus_bits")
     saved: ClassVar[tuple[str, ...]] = (
         *FIRST_SAVED,
         *("budget", "noise", "certified_noise_bound", "domain", "estimator"),
@@ -266,7 +267,13 @@ class CounterPlan(PrivateCount):
         }
 
     def _further_sizes(self) -> dict[str, Any]:
-        return {"smallest_batch": self.smallest_batch, "largest_batch": self.largest_batch}
+        sizes: dict[str, Any] = {"smallest_batch": self.smallest_batch, "largest_batch": self.largest_batch}
+        if not self.batch_noise.is_exact:
+            # A device that cannot compute quantiles of the noise reads here what its shares are taken modulo.
+            sizes["modulus_bits"] = moduli_of(
+                self._sizes_of_batches, self.honest_fraction, self.batch_noise, self.domain
+            )
+        return sizes
 
     @classmethod
     def _noise_from(cls, noise: Any, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -50,6 +50,8 @@ _BUILT_IN = {
     "grouped-rows-mean": "shuffledp.protocols.grouped.moments:GroupedRowsMeanFamily",
     "grouped-rows-moments": "shuffledp.protocols.grouped.moments:GroupedRowsMomentsFamily",
     "repeated-mean": "shuffledp.protocols.people.mean:RepeatedMeanFamily",
+    "repeated-ranges": "shuffledp.protocols.people.ranges:RepeatedRangesFamily",
+    "repeated-moments": "shuffledp.protocols.people.moments:RepeatedMomentsFamily",
     "counter": "shuffledp.continual.family:RunningSum",
 }
 

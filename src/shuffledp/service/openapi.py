@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from shuffledp.service.problems import MEDIA_TYPE
+from shuffledp.service.schemas import BODIES, answer_schema, needed
 
 BINARY, JSON, TEXT, HTML = "application/octet-stream", "application/json", "text/plain", "text/html"
 ARROW = "application/vnd.apache.arrow.stream"
@@ -108,16 +109,18 @@ class Operation:
         }
         return sorted({*self.refuses, *(status for statuses, is_due in due.items() if is_due for status in statuses)})
 
-    def document(self) -> dict[str, Any]:
-        """The operation in OpenAPI; what it may refuse with is a problem document each."""
+    def document(self, role: str) -> dict[str, Any]:
+        """The operation in the OpenAPI document of a server; what it may refuse with is a problem document each."""
         refused = {"description": "Refused; nothing was changed.", "content": _PROBLEM}
+        content = _content(self.gives, answer_schema(role, self.name))
         described: dict[str, Any] = {
             "operationId": self.name,
             "summary": self.words,
             "responses": {
+                # What has not changed has no body.
                 **{
-                    str(s): {"description": words, "content": _content(*self.gives)}
-                    for s, words in self.answers.items()
+                    str(status): {"description": words, **({} if status == 304 else {"content": content})}
+                    for status, words in self.answers.items()
                 },
                 **{str(status): refused for status in self.refusals},
             },
@@ -130,12 +133,13 @@ class Operation:
             described["security"] = [{"bearer": []}, *_SECURITY.get(self.issued, [])]
             described["description"] = f"Needs a token for {' or '.join(self.roles)}.{_ISSUED[self.issued]}"
         if self.takes:
-            described["requestBody"] = {"required": True, "content": _content(self.takes)}
+            content = _content((self.takes,), BODIES.get(self.name))
+            described["requestBody"] = {"required": True, "content": content}
         return described
 
 
-def _content(*media: str) -> dict[str, Any]:
-    return {each: {"schema": _SCHEMAS[each]} for each in media}
+def _content(media: Iterable[str], of_json: dict[str, Any] | None) -> dict[str, Any]:
+    return {each: {"schema": (of_json if each == JSON else None) or _SCHEMAS[each]} for each in media}
 
 
 def _path_parameter(name: str) -> dict[str, Any]:
@@ -174,21 +178,15 @@ def operations_of(endpoints: type) -> dict[str, Operation]:
 
 def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, Any]:
     """The OpenAPI document of a server with these operations."""
-    words = ("type", "title", "status", "detail")
     paths: dict[str, dict[str, Any]] = {}
     for each in operations:
-        paths.setdefault(each.path, {})[each.method.lower()] = each.document()
-    problem = {
-        "type": "object",
-        "required": list(words),
-        "properties": {name: {"type": "integer" if name == "status" else "string"} for name in words},
-    }
+        paths.setdefault(each.path, {})[each.method.lower()] = each.document(role)
     return {
         "openapi": "3.1.0",
         "info": {"title": f"ShuffleDP {role}", "version": "1"},
         "paths": paths,
         "components": {
-            "schemas": {"Problem": problem},
+            "schemas": needed([paths]),
             "securitySchemes": {
                 "bearer": {"type": "http", "scheme": "bearer"},
                 "issued": {"type": "http", "scheme": "PrivateToken"},

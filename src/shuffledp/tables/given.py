@@ -71,7 +71,8 @@ def matrix_of(
     Args:
         data: a frame, a DuckDB relation, a mapping of columns, a matrix or a list of rows.
         columns: which columns of a frame, in this order; all if left out.
-        missing: what is reported in place of a number that somebody does not have: `refuse` or `default=VALUE`.
+        missing: what is reported in place of a number that somebody does not have: `refuse`, `default=VALUE`, or
+            `COLUMN=VALUE,COLUMN=VALUE` for the columns of a frame, with `default=VALUE` behind them for all others.
 
     Raises:
         DataError: a column is not there or holds something else, or somebody has no value.
@@ -79,7 +80,7 @@ def matrix_of(
     >>> matrix_of({"a": [1, 2], "b": [0.5, None]}, missing="default=0").tolist()
     [[1.0, 0.5], [2.0, 0.0]]
     """
-    policy = Missing.of(missing)
+    policy = Missing.of(missing, several=True)
     frame = _as_frame(data)
     if frame is None:
         if columns is not None:
@@ -93,6 +94,7 @@ def matrix_of(
     names = list(frame) if columns is None else list(columns)
     if not names:
         raise DataError("data", "no columns", "must hold a row of numbers a person", "pass a column a value")
+    policy.check_columns([str(name) for name in frame], WHERE)
     found = [column_of(frame, name, missing=policy, words=False) for name in names]
     return np.column_stack([np.asarray(each, dtype=np.float64) for each in found])
 

@@ -7,6 +7,8 @@ value; it says how many and which row comes first only where the truth was asked
 about people.
 """
 
+import csv
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, Self
@@ -39,21 +41,29 @@ class Missing:
         value: the public value of `default`, as it was typed.
         tells: whether a refusal may say how many rows have no value, and which is the first.
         is_option: whether the policy is typed after --missing, and not passed in Python: a refusal says what to write.
+        each: public values of single columns, by their names; `rule` is about all others.
+        column: the one column that the policy is about, where each has its own; None otherwise.
     """
 
     rule: Rule | None = None
     value: str | None = None
     tells: bool = False
     is_option: bool = False
+    each: tuple[tuple[str, str], ...] = ()
+    column: str | None = None
 
     @classmethod
-    def of(cls, given: Any, *, tells: bool = False, is_option: bool = False) -> Self:
+    def of(cls, given: Any, *, tells: bool = False, is_option: bool = False, several: bool = False) -> Self:
         """The policy that a text describes: `refuse`, `other`, `default=VALUE` or `default VALUE`.
+
+        Where columns have names, `COLUMN=VALUE,COLUMN=VALUE` is a value for each, and `default=VALUE` behind them is
+        for all others, which are refused without it.
 
         Args:
             given: the text; a number is the public value itself, a policy stays as it is; None where nothing was said.
             tells: whether a refusal may say how many rows have no value.
             is_option: whether it was typed after --missing.
+            several: whether columns may be named.
 
         Raises:
             ParameterError: the text describes none.
@@ -62,6 +72,8 @@ class Missing:
         ('0', 'not said', 'other')
         >>> Missing.of(0) == Missing.of("default=0")
         True
+        >>> Missing.of("age=40,city=Oslo", several=True).of_column("city").value
+        'Oslo'
         """
         if isinstance(given, Missing):
             return replace(given, tells=given.tells or tells)  # type: ignore[return-value]
@@ -73,13 +85,76 @@ class Missing:
             value = given[len("default=") :].strip()
             if value:
                 return cls("default", value, tells, is_option)
+        elif several and isinstance(given, str) and "=" in given:
+            each = _values_of_columns(given)
+            rest = each.pop("default") if "default" in each else None
+            return cls(None if rest is None else "default", rest, tells, is_option, tuple(each.items()))
         way_out = "write for instance default=0, the public value that people without one report"
         raise ParameterError("missing", given or repr(given), _CHOICES, way_out)
 
     @property
     def typed(self) -> str:
         """The policy as it is typed after --missing."""
-        return str(self.rule or "refuse") if self.value is None else f"{self.rule}={self.value}"
+        own = str(self.rule or "refuse") if self.value is None else f"{self.column or self.rule}={self.value}"
+        if not self.each:
+            return own
+        return ",".join(
+            [*(_cell(f"{name}={value}") for name, value in self.each), *([_cell(own)] if self.rule else [])]
+        )
+
+    @property
+    def is_said(self) -> bool:
+        """Whether anything was said of people without a value."""
+        return self.rule is not None or bool(self.each)
+
+    def of_column(self, column: str | None) -> "Missing":
+        """What people without a value in one column report.
+
+        Args:
+            column: its name; None where it has none.
+
+        Raises:
+            ParameterError: columns have values of their own, and this one has no name.
+        """
+        if not self.each:
+            return self
+        if column is None:
+            problem = "names columns, which have no names here"
+            raise ParameterError("missing", self.typed, problem, "write default=VALUE, one value for all")
+        own = dict(self.each).get(column)
+        if own is None:
+            # Its refusal says how this column is named, and its errors that it has the value of all others.
+            return replace(self, each=(), column=column if self.rule is None else None)
+        return replace(self, rule="default", value=own, each=(), column=column)
+
+    def check_columns(self, names: Sequence[str], where: str) -> None:
+        """Refuse values for columns that are not there.
+
+        Args:
+            names: the columns there are.
+            where: the table's name.
+
+        Raises:
+            ParameterError: it names the first such column.
+        """
+        for name, value in self.each:
+            if name not in names:
+                listed = ", ".join(names[:10]) + (f" and {len(names) - 10} more" if len(names) > 10 else "")
+                raise ParameterError("missing", f"{name}={value}", f"must name columns of {where}", f"it has {listed}")
+
+    def check_row(self, names: Sequence[str]) -> None:
+        """Refuse values for some columns of a row that is one person's value: whether a row fits is public.
+
+        Args:
+            names: the columns of the row.
+
+        Raises:
+            ParameterError: some have a public value and others none; it names the first without.
+        """
+        without = [name for name in names if self.of_column(name).rule != "default"]
+        if 0 < len(without) < len(names):
+            problem = "must name every column of a row: whether it fits is decided before anybody is asked"
+            raise ParameterError("missing", self.typed, problem, f"add {without[0]}=VALUE, or default=VALUE behind all")
 
     def word(self, other: str | None = None) -> str | None:
         """What people without a value report in a column of words; None where they are refused.
@@ -114,7 +189,8 @@ class Missing:
                 continue
             if abs(found) < 1e300:
                 return found
-        raise ParameterError("missing", self.typed, "must name a finite number here", "write for instance default=0")
+        way_out = f"write for instance {self.column or 'default'}=0"
+        raise ParameterError("missing", self.typed, "must name a finite number here", way_out)
 
     def check_number(self) -> None:
         """Refuse a policy that says nothing about numbers, whatever the data are."""
@@ -133,6 +209,8 @@ class Missing:
             column: the column's name, for a refusal.
             where: the table's name, for a refusal.
         """
+        if self.each:
+            return self.of_column(column).fill_numbers(values, blank, column, where)
         self.check_number()
         if not blank.any():
             return values
@@ -170,6 +248,24 @@ class Missing:
             told = (
                 f"{int(blank.sum()):,} of {blank.size:,} rows without one, the first in row {int(blank.argmax()) + 1}"
             )
-        policies = ("default=VALUE", "other")[: 2 if words else 1]
+        policies = ("default=VALUE", "other")[: 2 if words else 1] if self.column is None else (f"{column}=VALUE",)
         choices = [f"--missing {each}" if self.is_option else f'missing="{each}"' for each in policies]
         return DataError("column", told, problem, f"say what such people report instead, {' or '.join(choices)}")
+
+
+def _values_of_columns(text: str) -> dict[str, str]:
+    """A value for each column named, cells quoted as in CSV where a comma is part of one."""
+    cells = next(csv.reader([text], skipinitialspace=True), [])
+    found: dict[str, str] = {}
+    for cell in cells:
+        name, _, value = (part.strip() for part in cell.partition("="))
+        if not name or not value or name in found:
+            way_out = "write for instance age=40,city=Oslo, and default=0 behind them for all other columns"
+            raise ParameterError("missing", cell or repr(text), "must be COLUMN=VALUE, each column once", way_out)
+        found[name] = value
+    return found
+
+
+def _cell(text: str) -> str:
+    """A text as one cell of a CSV line."""
+    return '"' + text.replace('"', '""') + '"' if "," in text or '"' in text else text

@@ -58,7 +58,7 @@ class Reading:
             "decimal": self.decimal,
             "encoding": self.encoding,
             "sql": self.sql,
-            "missing": self.missing.rule and self.missing.typed,
+            "missing": self.missing.typed if self.missing.is_said else None,
         }
         return {name: value for name, value in typed.items() if value is not None}
 
@@ -72,7 +72,15 @@ class Reading:
 
         Raises:
             DataError: the file is not there, damaged, or of a format that is not known or needs an extra.
+            ParameterError: a value is said for people without one in a column that is not there.
         """
+        table = self._opened(path)
+        if self.missing.each:
+            self.missing.check_columns(table.names, table.where)
+        return table
+
+    def _opened(self, path: Path) -> OpenTable:
+        """The table itself, whatever is said of its columns."""
         if self.sql is not None:
             from shuffledp.tables.queries import QueryTable
 
@@ -134,7 +142,7 @@ class Reading:
 
     def refusing(self) -> "Reading":
         """How a column is read in which nobody may be without a value, such as whose a row is."""
-        return replace(self, missing=replace(self.missing, rule="refuse", value=None))
+        return replace(self, missing=replace(self.missing, rule="refuse", value=None, each=()))
 
 
 def check_file(path: Path, suffixes: tuple[str, ...] = _SUFFIXES) -> None:

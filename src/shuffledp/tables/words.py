@@ -50,9 +50,10 @@ class Texts:
             blank |= self.where == empty[0]
         if not blank.any():
             return self
-        word = missing.word(other)
+        own = missing.of_column(column)
+        word = own.word(other)
         if word is None:
-            raise missing.refusal(blank, column, table, words=True)
+            raise own.refusal(blank, column, table, words=True)
         rows = np.where(blank, len(self.distinct), self.where)
         # Words keep the order of their first rows, and the public one may be there already.
         names = np.append(self.distinct, word) if self.distinct.size else np.array([word])

@@ -102,6 +102,10 @@ def test_any_changed_number_is_refused(document: dict) -> None:
     assert changed > 100
     for key in document:
         without = {name: value for name, value in document.items() if name != key}
+        if key in CarriedPlan.later_numbers:
+            # Plans from before it was said have not got it.
+            assert plan_from_document(without) == plan_from_document(document)
+            continue
         with pytest.raises(ShuffleDPError):
             plan_from_document(without)
 

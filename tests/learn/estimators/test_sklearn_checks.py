@@ -13,7 +13,7 @@ from shuffledp.learn import (
     ShuffleScaler,
     fit_spending,
 )
-from shuffledp.learn.estimators import scaler
+from shuffledp.learn.estimators import base, scaler
 
 # The checks scale their rows by what they are.
 pytestmark = pytest.mark.filterwarnings("ignore::shuffledp.errors.FittedScalingWarning")
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::shuffledp.errors.FittedScalingW
 # The checks' rows are hardly longer than 5, and their targets lie within -3 and 3.
 NORM, NUMBERS = {"feature_norm": 5.0}, {"target_bounds": (-3, 3)}
 HARDLY_PRIVATE = {
-    **NORM, "epsilon": 100.0, "delta": 0.1, "visits": None, "solver": "full-agd", "max_rounds": 40,
+    **NORM, "epsilon": 100.0, "delta": 0.1, "visits": None, "solver": "full-agd", "max_rounds": 40, "count_clipped": 0,
 }  # fmt: skip
 FEW = {"radius": 4.0, "gradient_bound": 0.3}
 
@@ -38,9 +38,11 @@ def failures(estimator) -> dict[str, BaseException]:
 
 @pytest.fixture
 def unrehearsed(request, monkeypatch) -> None:
-    """No warning of too few people, which reads no row: all of these have too few, and the ridge says it of all."""
+    """No rehearsals, which read no row: all of these have too few people, and the ridge says it of all."""
     if not isinstance(request.getfixturevalue("estimator"), ShuffleRidge):
         monkeypatch.setattr(fit_spending, "warn_if_too_few", lambda solver: None)
+        monkeypatch.setattr(base, "outlook", lambda solver: None)
+        monkeypatch.setattr(base, "noise_alone", lambda solver, theta: None)
 
 
 def is_too_few(error: BaseException | None) -> bool:

@@ -15,13 +15,15 @@ from shuffledp.estimates import VectorEstimate
 from shuffledp.learn import ShuffleLogisticRegression, evaluate
 from shuffledp.learn.evaluation import EvaluationPlan, Metric, ScoreCells, evaluate_scores, people_needed, planned
 from shuffledp.learn.evaluation.bands import area, area_interval, prefix_band
-from shuffledp.learn.evaluation.enough import expected_width, says_nothing
+from shuffledp.learn.evaluation.constants import constant_answers
+from shuffledp.learn.evaluation.enough import expected_width, judged
 from shuffledp.learn.evaluation.evaluating import scored, true_metrics
 from shuffledp.randomness import RandomBits
 from shuffledp.simulation.run import simulate
 
 PRIVACY = Privacy(1, 1e-6)
 PLAN = EvaluationPlan.plan(users=1000, privacy=PRIVACY)
+EVALUATED = PLAN.read(VectorEstimate(value=np.full(64, 1000 / 64), standard_error=0.0, bound=0.0, confidence=1.0))
 LINEAR = {
     "right": "accuracy",
     "positive": "positive_rate",
@@ -311,9 +313,11 @@ def test_an_interval_that_leaves_everything_open_says_so_and_how_many_people_wou
     found = evaluate_scores(logits, labels, privacy=PRIVACY, bits=RandomBits.seeded(4))
     area = found["auc"]
     assert area.says_nothing and area.upper - area.lower > 0.5
-    assert f"says nothing; within 0.05 from about {area.people_needed:,} people on" in str(found)
+    assert area.remark == "says nothing: it may be no better than chance, 0.500"
+    assert f"{area.remark}; within 0.05 from about {area.people_needed:,} people on" in str(found)
     told = found.document()["metrics"]["auc"]
     assert told["says_nothing"] is True and told["people_needed"] == area.people_needed
+    assert told["remark"] == area.remark
     # A plan for so many people is as accurate as was said, of even scores and labels.
     plan = EvaluationPlan.plan(users=area.people_needed, privacy=PRIVACY)
     cells = 2 * plan.cells.bins
@@ -327,22 +331,60 @@ def test_an_interval_that_leaves_everything_open_says_so_and_how_many_people_wou
     assert people_needed("auc", few, 0.5) < area.people_needed
 
 
+RATE = Metric(0.35, 0.3, 0.4)
+
+
 @pytest.mark.parametrize(
-    ("name", "ends", "nothing"),
+    ("name", "ends", "rate", "nothing", "words"),
     [
-        ("auc", (0.49, 0.96), True), ("auc", (0.52, 1.0), False), ("auc", (0.3, 0.9), True),
-        ("accuracy", (0.2, 0.71), True), ("accuracy", (0.5, 0.99), False),
-        ("log_loss", (0.0, 0.7), True), ("log_loss", (0.2, 0.7), False), ("brier", (0.01, 0.26), True),
+        ("auc", (0.49, 0.96), RATE, True, "no better than chance"), ("auc", (0.52, 1.0), RATE, False, ""),
+        ("auc", (0.3, 0.9), RATE, True, "no better than chance"), ("auc", (0.4, 0.49), RATE, True, "worse than chance"),
+        ("accuracy", (0.2, 0.71), RATE, True, "more frequent class, 0.600 to 0.700"),
+        ("accuracy", (0.69, 0.8), RATE, True, "no better than always answering"),
+        ("accuracy", (0.71, 0.8), RATE, False, ""),
+        ("accuracy", (0.5, 0.59), RATE, True, "worse than always answering"),
+        ("accuracy", (0.61, 0.8), Metric(0.63, 0.6, 0.65), True, "0.600 to 0.650"),
+        ("log_loss", (0.07, 1.35), RATE, True, "says nothing: from near perfection to worse"),
+        ("log_loss", (0.07, 1.35), RATE, True, "than predicting everybody's rate, 0.611 to 0.673"),
+        ("log_loss", (0.2, 0.7), RATE, False, "it may be no better than"), ("log_loss", (0.2, 0.61), RATE, False, ""),
+        ("log_loss", (0.68, 0.8), RATE, True, "worse than predicting"),
+        ("log_loss", (0.01, 0.13), Metric(0.02, 0.02, 0.03), True, "0.098 to 0.135"),
+        ("brier", (0.01, 0.26), RATE, True, "near perfection"), ("brier", (0.1, 0.2), RATE, False, ""),
+        ("mean_prediction", (0.2, 0.71), RATE, True, "most of what there can be"),
+        ("mean_prediction", (0.2, 0.6), RATE, False, ""), ("accuracy", (0.3, 0.5), None, True, "at its worst, 0.333"),
+        ("accuracy", (0.34, 0.5), None, False, ""), ("log_loss", (0.1, 1.1), None, True, "even odds, 1.099"),
     ],
 )  # fmt: skip
-def test_what_an_interval_must_hold_to_say_nothing(name: str, ends: tuple[float, float], nothing: bool) -> None:
-    assert says_nothing(name, Metric(sum(ends) / 2, *ends), 8.0) is nothing
+def test_what_an_interval_must_hold_to_say_nothing_for_a_model(name, ends, rate, nothing, words) -> None:
+    """A constant answer's figures come from the same release: two classes by their rate, three without one by ln 3."""
+    metrics = {name: Metric(sum(ends) / 2, *ends)} | ({} if rate is None else {"positive_rate": rate})
+    found = judged(replace(EVALUATED, metrics=metrics), PLAN, classes=3 if rate is None else 2)[name]
+    assert found.says_nothing is nothing and words in found.remark
+    assert bool(words) is bool(found.remark)
+    assert found.remark.startswith("says nothing: " if nothing and "worse" not in words[:5] else words[:5])
+    # More people do not make a model better that is worse.
+    assert (found.people_needed is None) is (not nothing or found.remark.startswith("worse"))
+
+
+def test_what_a_constant_answer_reaches_is_between_its_ends_for_every_rate_in_the_interval() -> None:
+    """By brute force over the rates of an interval on either side of a half, and around it."""
+    for low, high in ((0.1, 0.3), (0.55, 0.9), (0.4, 0.8), (0.0, 1.0)):
+        rate, rates = Metric((low + high) / 2, low, high), np.linspace(low, high, 1001)
+        found = constant_answers(dict.fromkeys(("accuracy", "log_loss", "brier", "positive_rate"), rate), classes=2)
+        reached = {
+            "accuracy": np.maximum(rates, 1 - rates),
+            "log_loss": stats.bernoulli.entropy(rates),
+            "brier": rates * (1 - rates),
+        }
+        for name, each in reached.items():
+            assert (found[name].least, found[name].most) == pytest.approx((each.min(), each.max()), abs=1e-6)
 
 
 def test_many_people_are_not_told_that_their_intervals_say_nothing() -> None:
     logits, labels = _people(20_000, 6)
     found = evaluate_scores(logits, labels, privacy=PRIVACY, bits=RandomBits.seeded(4))
-    assert not any(metric.says_nothing for metric in found.metrics.values()) and "says nothing" not in str(found)
+    assert not any(metric.says_nothing or metric.remark for metric in found.metrics.values())
+    assert "says nothing" not in str(found)
     with pytest.raises(ParameterError, match="width"):
         people_needed("auc", PLAN, width=0.0)
     with pytest.raises(ParameterError, match="metric"):

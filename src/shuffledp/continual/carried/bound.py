@@ -59,7 +59,7 @@ def bounds_at(weights: CarriedWeights, variances: Floats, failure: float) -> Flo
 def coupled_noise(
     weights: CarriedWeights, variances: Floats, failure: float, coordinates: int
 ) -> tuple[Floats, Floats]:
-    """Of every estimate: the deviation of Gaussian noise, and how far its own is off in any coordinate, in steps.
+    """The deviation of every estimate's Gaussian noise, and how far its own is off in any coordinate, in steps.
 
     Args:
         weights: of all slots.
@@ -73,7 +73,7 @@ def coupled_noise(
 
 
 def _deviations(weights: CarriedWeights, variances: Floats) -> Floats:
-    """Of every estimate's noise, that which is only thought of included."""
+    """The standard deviation of every estimate's noise, that which is only thought of included, in steps."""
     return np.asarray(np.sqrt(variances + weights.rounding_part * weights.prefix_variances))
 
 

@@ -37,6 +37,7 @@ class CarriedPlan(PrivateCarried):
     Reference: our own; [000] for concurrent shufflers.
     """
 
+    later_numbers: ClassVar[tuple[str, ...]] = ("modulus_bits",)
     saved: ClassVar[tuple[str, ...]] = (
         *("method", *FIRST_SAVED),
         *("noise", "certified_noise_bound", "silent_slots", "domain"),
@@ -132,7 +133,8 @@ class CarriedPlan(PrivateCarried):
 
     def _further_sizes(self) -> dict[str, Any]:
         smallest = min(self.layout.messages)
-        return {"estimator": self.estimator, "slot_users": self.slot_users, "smallest_batch": smallest}
+        sizes = {"estimator": self.estimator, "slot_users": self.slot_users, "smallest_batch": smallest}
+        return {**sizes, "modulus_bits": [[smallest, self._modulus_bits]]}
 
     @classmethod
     def _noise_from(cls, noise: Any, document: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ class CarriedShape(CarriedMessages):
 
     @property
     def error_variances(self) -> NDArray[np.float64]:
-        """Of the estimates' noise after 1, 2, ... slots, in steps squared, when everybody follows the protocol."""
+        """The variances of the estimates' noise after 1, 2, ... slots, in squared steps, where everybody is honest."""
         return _error_variances(self.weights, self.surplus, tuple(self.surplus_by_slot[: self._suppliers].tolist()))
 
     @property
@@ -105,7 +105,7 @@ class CarriedShape(CarriedMessages):
 
     @property
     def standard_error_max(self) -> float:
-        """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
+        """The largest standard error of an estimate in the horizon: of noise, and of rounding at its worst."""
         variances = self.error_variances
         rounding = np.arange(1, variances.size + 1) * self._rounding_variance
         return self.domain.step * math.sqrt(float((variances + rounding).max()))

@@ -114,7 +114,13 @@ class CarriedWindows(RunningPlan):
 
 @lru_cache(maxsize=32)
 def _window_kinds(slots: int, windows: int, short: int) -> dict[tuple[int, int], int]:
-    """Of so many slots, the first `short` of them with a user less: windows by their slots and those among them."""
+    """How many windows there are of each kind: by how many slots one has, and how many of those are short.
+
+    Args:
+        slots: of the horizon.
+        windows: how many slots the longest one has.
+        short: how many slots, the first ones, have a user less.
+    """
     found: dict[tuple[int, int], int] = {}
 
     def count(first: int, end: int, many: int = 1) -> None:

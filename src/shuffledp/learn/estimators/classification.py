@@ -13,7 +13,6 @@ from shuffledp.learn.estimators.base import is_poor_for_few
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats
 from shuffledp.learn.estimators.online import OnlineModel
-from shuffledp.learn.estimators.running import Fitting
 from shuffledp.learn.estimators.weights import weights_of_classes
 from shuffledp.learn.optimize import HingeLoss, LogisticLoss, Loss, SoftmaxLoss
 from shuffledp.learn.spec import refuse_first
@@ -98,10 +97,7 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             self._labels_read = declared is None
             self.classes_ = np.unique(labels if declared is None else np.asarray(declared))
             self._check_classes()
-        targets, cut = self._scaled_targets(labels)
-        weights, too_large = self._weights(self._weights_by_class(labels, sample_weight), len(labels))
-        clipped = {"targets": cut, **too_large}
-        self._fit(Fitting(people, targets, clipped, weights, start=self._start))
+        self._fit_targets(people, labels, self._weights_by_class(labels, sample_weight))
 
     def _set_model(self, coefficients: Floats, intercepts: Floats) -> None:
         self.coef_, self.intercept_ = coefficients, intercepts

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
 from shuffledp.learn.estimators.base import ShuffleLinearModel
 from shuffledp.learn.estimators.declared import Floats
 from shuffledp.learn.estimators.guarantees import over_calls
+from shuffledp.learn.estimators.running import Fitting
 from shuffledp.learn.optimize import OptimizationGuarantee
 
 
@@ -36,6 +38,18 @@ class OnlineModel(ShuffleLinearModel):
     @property
     def _start(self) -> Floats | None:
         return self.theta_ if self._has_begun else None
+
+    def _fit_targets(self, people: Any, targets: NDArray[Any], sample_weight: Any) -> None:
+        """Learn from people's rows and targets as they came, on from where the calls before have ended.
+
+        Args:
+            people: checked rows of features.
+            targets: a label or a number a person.
+            sample_weight: how much each person's loss counts; None where all count alike.
+        """
+        scaled, cut = self._scaled_targets(targets)
+        weights, too_large = self._weights(sample_weight, len(targets))
+        self._fit(Fitting(people, scaled, {"targets": cut, **too_large}, weights, start=self._start))
 
     def _check_promise(self, first: OptimizationGuarantee) -> None:
         """Refuse another promise than that of the calls before: the model has one guarantee, for everybody."""

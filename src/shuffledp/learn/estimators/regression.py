@@ -11,7 +11,6 @@ from shuffledp.learn.estimators.base import is_poor_for_few
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
 from shuffledp.learn.estimators.online import OnlineModel
-from shuffledp.learn.estimators.running import Fitting
 from shuffledp.learn.estimators.targets import DeclaredTargets
 from shuffledp.learn.optimize import HuberLoss, Loss, SquaredLoss
 
@@ -68,9 +67,7 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
         people, numbers = checked_data(self, X, y, y_numeric=True, ensure_min_samples=2, reset=not begun)
         if not begun:
             self._declare_targets()
-        targets, cut = self._scaled_targets(numbers)
-        weights, too_large = self._weights(sample_weight, len(numbers))
-        self._fit(Fitting(people, targets, {"targets": cut, **too_large}, weights, start=self._start))
+        self._fit_targets(people, numbers, sample_weight)
 
     @abstractmethod
     def _declare_targets(self) -> None:

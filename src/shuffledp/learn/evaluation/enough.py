@@ -1,4 +1,4 @@
-"""Intervals that say nothing, and how many people would be needed for narrow ones: by the plan's noise alone."""
+"""Intervals that say nothing for a model, and how many people would be needed for narrow ones."""
 
 import math
 from dataclasses import replace
@@ -8,14 +8,13 @@ import numpy as np
 from shuffledp.errors import ParameterError
 from shuffledp.learn.evaluation.bands import area_interval, prefix_band
 from shuffledp.learn.evaluation.cells import ScoreCells
+from shuffledp.learn.evaluation.constants import Constant, constant_answers
 from shuffledp.learn.evaluation.metrics import Evaluation, Metric
 from shuffledp.learn.evaluation.planned import EvaluationPlan, usual_bins
 
 NARROW = 0.1
 """How wide an interval is that says something: from end to end."""
 
-# What a model without any skill has, and one that is nearly perfect, where that is known whatever people are.
-_SKILL = {"auc": (0.5, 0.95), "log_loss": (math.log(2), 0.05), "brier": (0.25, 0.02)}
 # More than this part of what there can be says nothing either.
 _HALF = 0.5
 # Numbers of people are tried in steps of this factor, from so few to so many.
@@ -24,22 +23,19 @@ _STEP, _FEWEST_PEOPLE, _MOST_PEOPLE = 1.1, 100, 10**8
 _GROWTH = 1.2
 
 
-def says_nothing(name: str, metric: Metric, limit: float) -> bool:
-    """Whether an interval leaves everything open: from no skill to near perfection, or most of what there can be.
+def says_nothing(metric: Metric, whole: float, constant: Constant | None) -> bool:
+    """Whether an interval says nothing for the model: most is left open, or a constant answer is as good.
 
     Args:
-        name: the metric's.
         metric: the estimate with its interval.
-        limit: logits beyond it count as it where a loss is taken.
+        whole: how far apart the least and the most are that the metric can be.
+        constant: what a constant answer reaches; None where the metric does not say how good a model is.
 
-    >>> says_nothing("auc", Metric(0.57, 0.0, 1.0), 8.0), says_nothing("auc", Metric(0.8, 0.6, 0.97), 8.0)
+    >>> chance = constant_answers({"auc": Metric(0.5, 0.0, 1.0)}, classes=2)["auc"]
+    >>> says_nothing(Metric(0.57, 0.0, 1.0), 1.0, chance), says_nothing(Metric(0.8, 0.6, 0.97), 1.0, chance)
     (True, False)
     """
-    whole = math.log1p(math.exp(limit)) if name == "log_loss" else 1.0
-    if metric.upper - metric.lower > _HALF * whole:
-        return True
-    ends = _SKILL.get(name)
-    return ends is not None and metric.lower <= min(ends) and max(ends) <= metric.upper
+    return metric.upper - metric.lower > _HALF * whole or (constant is not None and constant.says_nothing(metric))
 
 
 def people_needed(name: str, plan: EvaluationPlan, width: float = NARROW) -> int | None:
@@ -94,12 +90,25 @@ def _rounded(users: float) -> int:
     return math.ceil(users / digits) * digits
 
 
-def judged(found: Evaluation, plan: EvaluationPlan) -> Evaluation:
-    """The same evaluation, in which every metric that says nothing says so, and how many people would do."""
-    metrics = {
-        name: replace(metric, says_nothing=True, people_needed=people_needed(name, plan))
-        if says_nothing(name, metric, plan.cells.limit)
-        else metric
-        for name, metric in found.metrics.items()
-    }
+def judged(found: Evaluation, plan: EvaluationPlan, *, classes: int = 2) -> Evaluation:
+    """An evaluation in which every metric says what it leaves open, and how many people would do if it says nothing.
+
+    What constant answers reach is read from the same noisy counts, so that nothing is spent on it.
+
+    Args:
+        found: what the plan read.
+        plan: how people were asked.
+        classes: how many the model tells apart.
+    """
+    constants = constant_answers(found.metrics, classes)
+    metrics = {}
+    for name, metric in found.metrics.items():
+        whole = math.log1p(math.exp(plan.cells.limit)) if name == "log_loss" else 1.0
+        constant = constants.get(name)
+        nothing = says_nothing(metric, whole, constant)
+        remark = "" if constant is None else constant.remark(metric)
+        if nothing and not remark:
+            remark = "says nothing: most of what there can be is left open"
+        needed = people_needed(name, plan) if nothing and not (constant and constant.beats(metric)) else None
+        metrics[name] = replace(metric, says_nothing=nothing, people_needed=needed, remark=remark)
     return replace(found, metrics=metrics)

@@ -70,7 +70,7 @@ def evaluate(
     asked = {"privacy": Privacy(epsilon, delta), "bins": bins, "honest_fraction": honest_fraction}
     plan, codes = _planned(found.logits, found.labels, scores=found.scores, **asked)
     charge_plan(ledger, plan.ranges, X, "an evaluation of a model")
-    return _read(plan, codes, bits, doubts)
+    return _read(plan, codes, bits, doubts, classes=found.classes)
 
 
 def evaluate_scores(
@@ -101,10 +101,12 @@ def evaluate_scores(
     return _read(plan, codes, bits, warnings)
 
 
-def _read(plan: EvaluationPlan, codes: Codes, bits: RandomBits, warnings: tuple[str, ...]) -> Evaluation:
+def _read(
+    plan: EvaluationPlan, codes: Codes, bits: RandomBits, warnings: tuple[str, ...], *, classes: int = 2
+) -> Evaluation:
     """What these people say by the plan, and which of it says nothing."""
     found = plan.read(plan.ranges.sample_estimate(codes, bits=bits), warnings=warnings)
-    return judged(found, plan)
+    return judged(found, plan, classes=classes)
 
 
 def _planned(logits: ArrayLike, labels: ArrayLike, **asked: Any) -> tuple[EvaluationPlan, Codes]:
@@ -145,11 +147,12 @@ def _kept_out(model: Any, X: ArrayLike, people: int) -> tuple[str, ...]:  # noqa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """People's scores as logits, labels 0 and 1, and what both are."""
+    """People's scores as logits, labels 0 and 1, what both are, and how many classes the model tells apart."""
 
     logits: Floats
     labels: Codes
     scores: ScoreKind
+    classes: int = 2
 
     def truth(self, limit: float = 8.0) -> dict[str, float | None]:
         """The same metrics read from the data without noise and without bins: not for publication."""
@@ -185,7 +188,7 @@ def scored(model: Any, X: ArrayLike, y: ArrayLike) -> Scored:  # noqa: N803
         return Scored(_logits(chances[:, 1]), places, "probabilities")
     said = chances.argmax(axis=1)
     right = np.asarray(said == places, dtype=np.int64)
-    return Scored(_logits(chances[np.arange(len(said)), said]), right, "confidence")
+    return Scored(_logits(chances[np.arange(len(said)), said]), right, "confidence", len(classes))
 
 
 def _logits(chances: Floats) -> Floats:

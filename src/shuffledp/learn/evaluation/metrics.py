@@ -26,8 +26,10 @@ class Metric:
         value: the estimate.
         lower: the true one is not smaller, with the evaluation's confidence.
         upper: the true one is not larger.
-        says_nothing: whether the interval leaves everything open: no skill and near perfection, or most of the range.
+        says_nothing: whether the interval says nothing for the model: it leaves everything open, or what a constant
+            answer reaches is as good.
         people_needed: about how many people an interval of 0.1 would need; None where it is not asked, or not known.
+        remark: one sentence on what the interval leaves open, beside what a constant answer reaches; empty if nothing.
 
     >>> str(Metric(0.75, 0.7, 0.8))
     '0.750 (0.700 to 0.800)'
@@ -40,18 +42,18 @@ class Metric:
     upper: float
     says_nothing: bool = False
     people_needed: int | None = None
+    remark: str = ""
 
     def __str__(self) -> str:
-        said = f": {self.verdict}" if self.says_nothing else ""
+        said = f": {self.verdict}" if self.verdict else ""
         return f"{self.value:.3f} ({self.lower:.3f} to {self.upper:.3f}{said})"
 
     @property
     def verdict(self) -> str:
-        """What an interval says that says nothing, and how many people would be needed; empty of all others."""
-        if not self.says_nothing:
-            return ""
+        """What the interval leaves open, and how many people would be needed where it says nothing; else empty."""
+        said = self.remark or ("says nothing" if self.says_nothing else "")
         needed = "" if self.people_needed is None else f"; within 0.05 from about {self.people_needed:,} people on"
-        return f"says nothing{needed}"
+        return f"{said}{needed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,6 @@
 """What people without a value report is something that a person can have: the domain decides that, never the data."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
@@ -53,8 +54,13 @@ def check_public(missing: Missing, named: Categories | None, *, words: bool) -> 
             raise ParameterError("missing", missing.typed, "must name a public value of the domain", way_out)
 
 
-def check_public_number(missing: Missing, domain: Domain) -> None:
+def check_public_number(missing: Missing, domain: Domain, columns: Sequence[str | None] = (None,)) -> None:
     """Refuse a public number that no person could have, whoever needs it.
+
+    Args:
+        missing: what people without a value report.
+        domain: what a person may have.
+        columns: the columns that are read, where each has a public value of its own.
 
     >>> from shuffledp.protocols.domains.summed import Bits
     >>> check_public_number(Missing.of("default=2"), Bits())
@@ -63,10 +69,11 @@ def check_public_number(missing: Missing, domain: Domain) -> None:
     shuffledp.errors.ParameterError: missing names a value that must be 0 or 1, got default=2: name a public value of
     the domain.
     """
-    if missing.rule != "default":
-        return
     one = domain.row
-    public: list[Any] = [missing.value if one.reads == "words" else missing.number] * one.columns
+    policies = [missing.of_column(name) for name in columns] if missing.each else [missing] * one.columns
+    if any(policy.rule != "default" for policy in policies):
+        return
+    public: list[Any] = [policy.value if one.reads == "words" else policy.number for policy in policies]
     try:
         one.check_values(one.encode([public] if one.is_row else public))
     except DataError as refused:

@@ -1,5 +1,6 @@
 """Values of people who have several rows: everybody contributes the same number of them, filled up with nothing."""
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from shuffledp.accounting.rounding import RoundedDifference
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.protocols.domains.axes import Axes, Axis
 from shuffledp.protocols.domains.categories import as_categories, split_names
 from shuffledp.protocols.domains.domain import Categories, Codes, Domain, Floats, Generator, numbers_of, refuse_first
 from shuffledp.protocols.domains.steps import SummedDomain
@@ -192,18 +194,10 @@ class Filled(Categories):
         return self.of.text
 
 
-@dataclass(frozen=True)
-class RowCodes(RepeatedDomain):
-    """The categories of a person's rows: `at_most` codes a person, where the size of the list means no row.
+class RowCells(RepeatedDomain):
+    """The cells of a person's rows: `at_most` codes a person, where one behind the last cell means no row."""
 
-    >>> RowCodes(as_categories(["a", "b"]), 3).encode([["b", "a"], [], ["b"]]).tolist()
-    [[1, 0, 2], [2, 2, 2], [1, 2, 2]]
-    """
-
-    kind: ClassVar[str] = "row codes"
     is_row = True
-    categories: Categories
-    at_most: int
 
     def __post_init__(self) -> None:
         check_at_most(self.at_most)
@@ -211,6 +205,50 @@ class RowCodes(RepeatedDomain):
     @cached_property
     def columns(self) -> int:  # type: ignore[override]
         return self.at_most
+
+    @property
+    @abstractmethod
+    def row_or_none(self) -> Domain:
+        """The domain of a row with one more code, the last, for a row that a person does not have."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """How many cells there are; the code of no row."""
+
+    def check_values(self, values: ArrayLike) -> Codes:
+        """A row of `at_most` codes a person."""
+        codes = np.asarray(values)
+        if codes.ndim != 2 or codes.shape[1] != self.at_most or not codes.size:
+            problem = f"must be {self.at_most} codes a person"
+            raise DataError("values", f"shape {codes.shape}", problem, "plan.encode(lists of each person's rows)")
+        self.row_or_none.check_values(codes.reshape(-1))
+        return codes.astype(np.int64, copy=False)
+
+    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> Codes:
+        codes = np.full((people, self.at_most), self.cells, dtype=np.int64)
+        codes[person, place] = rows
+        return codes
+
+    def synthesize(self, users: int, generator: Generator) -> Codes:
+        """Every person has a random number of rows."""
+        codes = np.stack([self.row.synthesize(users, generator) for _ in range(self.at_most)], axis=1)
+        sizes = (generator.random(users) * (self.at_most + 1)).astype(np.int64)
+        codes[np.arange(self.at_most) >= sizes[:, np.newaxis]] = self.cells
+        return codes
+
+
+@dataclass(frozen=True)
+class RowCodes(RowCells):
+    """The categories of a person's rows: `at_most` codes a person, where the size of the list means no row.
+
+    >>> RowCodes(as_categories(["a", "b"]), 3).encode([["b", "a"], [], ["b"]]).tolist()
+    [[1, 0, 2], [2, 2, 2], [1, 2, 2]]
+    """
+
+    kind: ClassVar[str] = "row codes"
+    categories: Categories
+    at_most: int
 
     @property
     def reads(self) -> Literal["numbers", "words"]:  # type: ignore[override]
@@ -221,6 +259,14 @@ class RowCodes(RepeatedDomain):
         return self.categories
 
     @property
+    def row_or_none(self) -> Categories:
+        return Filled(self.categories)
+
+    @property
+    def cells(self) -> int:
+        return self.categories.size
+
+    @property
     def named(self) -> Categories:
         return self.categories
 
@@ -228,23 +274,40 @@ class RowCodes(RepeatedDomain):
     def options(self) -> str:
         return f"{self.categories.options} --at-most {self.at_most}"
 
-    def check_values(self, values: ArrayLike) -> Codes:
-        """A row of `at_most` codes a person."""
-        codes = np.asarray(values)
-        if codes.ndim != 2 or codes.shape[1] != self.at_most or not codes.size:
-            problem = f"must be {self.at_most} codes a person"
-            raise DataError("values", f"shape {codes.shape}", problem, "plan.encode(lists of each person's rows)")
-        Filled(self.categories).check_values(codes.reshape(-1))
-        return codes.astype(np.int64, copy=False)
 
-    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> Codes:
-        codes = np.full((people, self.at_most), self.categories.size, dtype=np.int64)
-        codes[person, place] = rows
-        return codes
+@dataclass(frozen=True)
+class RowPlaces(RowCells):
+    """The places of a person's rows on an axis: `at_most` codes a person, where the size of the axis means no row.
 
-    def synthesize(self, users: int, generator: Generator) -> Codes:
-        """Every person has a random number of rows."""
-        codes = np.stack([self.categories.synthesize(users, generator) for _ in range(self.at_most)], axis=1)
-        sizes = (generator.random(users) * (self.at_most + 1)).astype(np.int64)
-        codes[np.arange(self.at_most) >= sizes[:, np.newaxis]] = self.categories.size
-        return codes
+    >>> from shuffledp.protocols.domains.axes import Axis
+    >>> RowPlaces(Axis(10, 19), 3).encode([[12, 19], [], [10]]).tolist()
+    [[2, 9, 10], [10, 10, 10], [0, 10, 10]]
+    """
+
+    kind: ClassVar[str] = "row places"
+    axis: Axis
+    at_most: int
+
+    @property
+    def reads(self) -> Literal["numbers", "words"]:  # type: ignore[override]
+        return self.axis.reads
+
+    @property
+    def row(self) -> Axes:
+        return Axes((self.axis,))
+
+    @property
+    def row_or_none(self) -> Axes:
+        return Axes((Axis(0, self.cells),))
+
+    @property
+    def cells(self) -> int:
+        return self.axis.size
+
+    @property
+    def options(self) -> str:
+        return f"{self.row.options} --at-most {self.at_most}"
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        return {"axis": self.axis.document(), "at_most": self.at_most}

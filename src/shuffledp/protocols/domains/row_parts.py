@@ -1,13 +1,15 @@
-"""Rows by group as parts of people at places of the range: what means and variances of groups are made of."""
+"""Rows as parts of people at places of the range, by group or in all: what means and variances are made of."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.protocols.domains.domain import Floats
+from shuffledp.protocols.domains.categories import Names
+from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.domains.grouped_rows import GroupedRowBits, GroupedRows
+from shuffledp.protocols.domains.repeated import RepeatedDomain
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.rounding import round_randomly
 
@@ -86,3 +88,45 @@ class RowPairs(GroupedRowBits, RowEnds):
     """At most `at_most` rows a person, each a group and a 0 or 1: a row is at one end, and nothing is rounded."""
 
     kind: ClassVar[str] = "row pairs"
+
+
+@dataclass(frozen=True)
+class EveryRow(Names):
+    """One group that all rows are in, where none are asked for: nobody is put into it by a name."""
+
+    kind: ClassVar[str] = "every row"
+    listed: tuple[Any, ...] = ("rows",)
+
+    def __post_init__(self) -> None:
+        """A list of one name, which a domain of categories would not be."""
+
+
+EVERY_ROW = EveryRow()
+
+
+@dataclass(frozen=True)
+class RowNumbers(RepeatedDomain, RowMoments):
+    """At most `at_most` numbers in [low, high] a person, in the three parts of `RowMoments`: all rows are one group.
+
+    >>> rows = RowNumbers(EVERY_ROW, 0.0, 10.0, 2, 100)
+    >>> people = rows.encode([[3.0], [10.0, 0.0], []])
+    >>> people.tolist()
+    [[0.0, 3.0, 1.0, 0.0], [0.0, 10.0, 0.0, 0.0], [1.0, 0.0, 1.0, 0.0]]
+    >>> rows.to_steps(people, bits=RandomBits.seeded(0)).tolist()
+    [[49, 42, 9], [100, 0, 100], [0, 0, 0]]
+    """
+
+    kind: ClassVar[str] = "row numbers"
+    reads: ClassVar[Literal["numbers", "words"]] = "numbers"
+
+    @property
+    def group_list(self) -> None:  # type: ignore[override]
+        return None
+
+    @property
+    def options(self) -> str:
+        return f"{self._range} --at-most {self.at_most}"
+
+    def gathered(self, rows: ArrayLike, person: Codes, place: Codes, people: int) -> Floats:
+        one = np.zeros(len(person), dtype=np.int64)
+        return super().gathered(self.with_groups(one, rows), person, place, people)

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
@@ -21,6 +20,7 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
+from shuffledp.references.curator_sums import curator_errors
 from shuffledp.sampling.rounding import LARGEST
 
 
@@ -89,12 +89,7 @@ class EndsShares(CoordinateShares):
         )
 
     def reference(self) -> dict[str, float | None]:
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, math.sqrt(2)),
-            "central_laplace_standard_error": math.sqrt(2) * 2 / self.privacy.epsilon,
-            "local_standard_error": None,
-        }
+        return curator_errors(self.privacy, apart=math.sqrt(2), moved=2)
 
     def true_value(self, values: ArrayLike) -> NDArray[np.float64]:
         """Parts of people at the low and the high end of each group, one after another."""

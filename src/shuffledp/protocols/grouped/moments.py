@@ -69,8 +69,7 @@ class GroupedRowsMean(RatioPlan, GroupedRowsSum):
 
     @property
     def question(self) -> str:
-        each = f"of {self.users:,} users, each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
-        return f"find the {self.what} of the rows of each of {self.groups.size:,} groups {each}"
+        return f"find the {self.what} of the rows of each of {self.groups.size:,} groups {self.rows_of_users}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,8 +110,7 @@ class GroupedRowsRate(RatioPlan, GroupedRowsCount):
 
     @property
     def question(self) -> str:
-        each = f"of {self.users:,} users, at most {self.at_most:,} rows of each"
-        return f"find the part of ones among the rows of {self.groups.size:,} groups, {each}"
+        return f"find the part of ones among the rows of {self.groups.size:,} groups, {self.rows_of_users}"
 
 
 _LISTED = "for groups of a public list, --groups"

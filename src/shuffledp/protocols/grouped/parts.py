@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.protocols.domains.row_parts import RowEnds, RowMoments, RowPairs
 from shuffledp.protocols.grouped.totals import RowOnesShares, TotalsShares
+from shuffledp.references.curator_sums import curator_errors
 
 
 class PartsShares(TotalsShares):
@@ -21,12 +21,7 @@ class PartsShares(TotalsShares):
 
     def reference(self) -> dict[str, float | None]:
         """A trusted curator who adds noise to each part: all of a person's rows go from one to another."""
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, math.sqrt(2) * self.at_most),
-            "central_laplace_standard_error": math.sqrt(2) * 2 * self.at_most / self.privacy.epsilon,
-            "local_standard_error": None,
-        }
+        return curator_errors(self.privacy, apart=math.sqrt(2) * self.at_most, moved=2 * self.at_most)
 
     @property
     def question(self) -> str:

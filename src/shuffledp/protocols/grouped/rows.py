@@ -59,6 +59,11 @@ class GroupedRowsPlan(GroupedPlan):
         each = f"exactly {self.at_most:,} rows of every user over all groups, filled up with rows of none"
         return [("what counts", each), *GroupedPlan.facts(self)]
 
+    @property
+    def rows_of_users(self) -> str:
+        """Whose rows count, and how many of each, in words."""
+        return f"of {self.users:,} users, at most {self.at_most:,} rows of each"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupedRowsCount(GroupedRowsPlan):
@@ -84,8 +89,7 @@ class GroupedRowsCount(GroupedRowsPlan):
 
     @property
     def question(self) -> str:
-        each = f"of {self.users:,} users, at most {self.at_most:,} rows of each"
-        return f"count the ones among the rows of {self.groups.size:,} groups, {each}"
+        return f"count the ones among the rows of {self.groups.size:,} groups, {self.rows_of_users}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,9 +122,12 @@ class GroupedRowsSum(GroupedRowsPlan):
         return self.low, self.high
 
     @property
+    def rows_of_users(self) -> str:
+        return f"of {self.users:,} users, each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
+
+    @property
     def question(self) -> str:
-        each = f"of {self.users:,} users, each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
-        return f"add up the rows of each of {self.groups.size:,} groups {each}"
+        return f"add up the rows of each of {self.groups.size:,} groups {self.rows_of_users}"
 
 
 GroupedRowsCountFamily = DerivedFamily.by(

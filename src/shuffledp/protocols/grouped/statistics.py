@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.categories import Integers, Names
 from shuffledp.protocols.domains.domain import Categories, Domain, Floats
@@ -30,6 +29,7 @@ from shuffledp.protocols.grouped.ones import OnesShares, PairShares
 from shuffledp.protocols.grouped.totals import TotalsShares
 from shuffledp.protocols.histogram import Histogram
 from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, Presentation, View, beside_others
+from shuffledp.references.curator_sums import curator_errors
 
 GROUPS = DomainParameter("groups", as_groups, "add --groups a,b,c, all groups there may be")
 RANGE = (
@@ -321,14 +321,9 @@ class GroupedSum(GroupedPlan):
 
     def reference(self) -> dict[str, float | None]:
         """A trusted curator who adds noise to each group's sum: one person takes its number from one to another."""
-        largest, epsilon = max(abs(self.low), abs(self.high)), self.privacy.epsilon
+        largest = max(abs(self.low), abs(self.high))
         apart = max(math.sqrt(2) * largest, self.high - self.low)
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, apart),
-            "central_laplace_standard_error": math.sqrt(2) * 2 * largest / epsilon,
-            "local_standard_error": None,
-        }
+        return curator_errors(self.privacy, apart=apart, moved=2 * largest)
 
     @property
     def question(self) -> str:

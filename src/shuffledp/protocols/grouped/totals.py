@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
@@ -24,6 +23,7 @@ from shuffledp.protocols.grouped.coordinates import CoordinateShares
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.sums.noise import shift_pair
+from shuffledp.references.curator_sums import curator_errors
 from shuffledp.sampling.rounding import LARGEST
 
 
@@ -113,12 +113,7 @@ class TotalsShares(CoordinateShares):
     def reference(self) -> dict[str, float | None]:
         """A trusted curator who adds noise to each group's sum: all of a person's rows go from one to another."""
         largest = self.at_most * max(abs(self.low), abs(self.high))
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, self._apart),
-            "central_laplace_standard_error": math.sqrt(2) * 2 * largest / self.privacy.epsilon,
-            "local_standard_error": None,
-        }
+        return curator_errors(self.privacy, apart=self._apart, moved=2 * largest)
 
     @property
     def _apart(self) -> float:

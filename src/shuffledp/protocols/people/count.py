@@ -1,16 +1,15 @@
 """What all counts of people's rows share: whole numbers 0..at_most a person, and the same references."""
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.protocols.domains.repeated import RowCounts
 from shuffledp.protocols.fields import domain
 from shuffledp.protocols.sums.plan import SumPlan
+from shuffledp.references.curator_sums import curator_errors
 from shuffledp.references.local_bounded import local_bounded_standard_error
 
 
@@ -34,12 +33,8 @@ class RepeatedCountPlan(SumPlan):
         return RowCounts(self.at_most)
 
     def reference(self) -> dict[str, float | None]:
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, self.at_most),
-            "central_laplace_standard_error": math.sqrt(2) * self.at_most / self.privacy.epsilon,
-            "local_standard_error": local_bounded_standard_error(self.users, self.privacy, 0, self.at_most),
-        }
+        alone = local_bounded_standard_error(self.users, self.privacy, 0, self.at_most)
+        return curator_errors(self.privacy, apart=self.at_most, moved=self.at_most, local=alone)
 
     def true_value(self, values: ArrayLike) -> float:
         return float(np.sum(self.check_values(values), dtype=np.int64))

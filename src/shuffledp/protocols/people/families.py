@@ -3,9 +3,10 @@
 from typing import Any
 
 from shuffledp.protocols.derived import DerivedFamily
-from shuffledp.protocols.family import AT_MOST, DomainParameter, Family, few_a_user
+from shuffledp.protocols.family import AT_MOST, Family, few_a_user
 from shuffledp.protocols.people.count_bits import RepeatedCountBits
 from shuffledp.protocols.people.count_shares import RepeatedCountShares
+from shuffledp.protocols.people.numbers import ROW_RANGE
 from shuffledp.protocols.people.sum import RepeatedSumPlan
 
 RepeatedCount: Family[Any] = Family.of(
@@ -19,11 +20,6 @@ RepeatedCount: Family[Any] = Family.of(
 RepeatedSumFamily = DerivedFamily.by(
     RepeatedSumPlan,
     "The sum over all rows, where a person has several and at most --at-most of them count.",
-    DomainParameter(
-        "low", way_out="add --low, the lowest value of a row", meaning="the lowest value that a row may have."
-    ),
-    DomainParameter(
-        "high", way_out="add --high, the highest value of a row", meaning="the highest value that a row may have."
-    ),
+    *ROW_RANGE,
     AT_MOST,
 )

@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.gaussian import gaussian_standard_deviation
 from shuffledp.accounting.groups import GroupPair
 from shuffledp.accounting.mixing import robust_messages
 from shuffledp.accounting.pairs import DominatingPair
@@ -19,25 +18,18 @@ from shuffledp.protocols.derived import DerivedFamily, DerivedPlan
 from shuffledp.protocols.domains.repeated import check_at_most
 from shuffledp.protocols.domains.row_means import RowMeans
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.family import AT_MOST, DomainParameter, Family
+from shuffledp.protocols.family import AT_MOST, Family
 from shuffledp.protocols.fields import domain, noise, only_exact
 from shuffledp.protocols.grouped.coordinates import CoordinateShares
+from shuffledp.protocols.people.numbers import ROW_RANGE, RowNumbersPlan
 from shuffledp.protocols.polya import pure_ratio
 from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, beside_others
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.statistics.moments import farther, like
 from shuffledp.protocols.sums.noise import shift_pair
 from shuffledp.randomness import RandomBits
+from shuffledp.references.curator_sums import curator_errors
 from shuffledp.sampling.rounding import LARGEST
-
-_RANGE = (
-    DomainParameter(
-        "low", way_out="add --low, the lowest value of a row", meaning="the lowest value that a row may have."
-    ),
-    DomainParameter(
-        "high", way_out="add --high, the highest value of a row", meaning="the highest value that a row may have."
-    ),
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,12 +91,7 @@ class RowMeanShares(CoordinateShares):
 
     def reference(self) -> dict[str, float | None]:
         """A trusted curator who adds noise to both sums."""
-        return {
-            "paper_standard_error": None,
-            "central_standard_error": gaussian_standard_deviation(self.privacy, float(self.at_most)),
-            "central_laplace_standard_error": math.sqrt(2) * self.at_most / self.privacy.epsilon,
-            "local_standard_error": None,
-        }
+        return curator_errors(self.privacy, apart=float(self.at_most), moved=self.at_most)
 
     def true_value(self, values: ArrayLike) -> NDArray[np.float64]:
         """How far all rows lie above the middle of the range, in its width, and half of how many they are."""
@@ -147,12 +134,12 @@ class RowMeanShares(CoordinateShares):
 
 RowMeanFamily: Family[Any] = Family.of(
     "row-mean", "How far rows lie above the middle of their range, and how many they are.", RowMeanShares,
-    domain=(*_RANGE, AT_MOST),
+    domain=(*ROW_RANGE, AT_MOST),
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedMean(DerivedPlan):
+class RepeatedMean(RowNumbersPlan):
     """The mean over all rows, where a person has many and at most `at_most` of them count.
 
     Nothing that is seen says how many rows a person has, so that how many there are in all is found with noise, too.
@@ -168,11 +155,8 @@ class RepeatedMean(DerivedPlan):
     file_command: ClassVar[str] = "mean"
     title: ClassVar[str] = "A private mean of rows"
     is_unbiased: ClassVar[bool] = False
+    asks: ClassVar[str] = "find the mean of"
     summed = RowMeanFamily
-
-    low: float = domain(read=float)
-    high: float = domain(read=float)
-    at_most: int = domain("[1, 1000]")
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float, at_most: int) -> dict[str, Any]:  # type: ignore[override]
@@ -249,15 +233,10 @@ class RepeatedMean(DerivedPlan):
         above, half = self.sum_plan.true_value(values).tolist()
         return self.low + (self.high - self.low) * (0.5 + (above / (2 * half) if half > 0 else 0.0))
 
-    @property
-    def question(self) -> str:
-        each = f"each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
-        return f"find the mean of the rows of {self.users:,} users, {each}"
-
 
 RepeatedMeanFamily = DerivedFamily.by(
     RepeatedMean,
     "The mean over all rows, where a person has several and at most --at-most of them count.",
-    *_RANGE,
+    *ROW_RANGE,
     AT_MOST,
 )

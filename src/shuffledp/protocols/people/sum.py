@@ -7,14 +7,14 @@ from numpy.typing import ArrayLike
 
 from shuffledp.estimates import Estimate
 from shuffledp.protocols.bounded_sum import BoundedSum
-from shuffledp.protocols.derived import DerivedPlan
 from shuffledp.protocols.domains.repeated import RowSums, check_at_most, ends_of_sum
 from shuffledp.protocols.domains.summed import check_range
-from shuffledp.protocols.fields import domain, forwarded
+from shuffledp.protocols.fields import forwarded
+from shuffledp.protocols.people.numbers import RowNumbersPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RepeatedSumPlan(DerivedPlan):
+class RepeatedSumPlan(RowNumbersPlan):
     """The sum over all rows, where a person has many and at most `at_most` of them count.
 
     Each device adds up its own rows; one that is missing is a 0. A person's sum lies between at_most * min(low, 0) and
@@ -31,11 +31,8 @@ class RepeatedSumPlan(DerivedPlan):
 
     protocol: ClassVar[str] = "repeated-sum"
     title: ClassVar[str] = "A private sum of rows"
+    asks: ClassVar[str] = "add up"
     summed = BoundedSum
-
-    low: float = domain(read=float)
-    high: float = domain(read=float)
-    at_most: int = domain("[1, 1000]")
 
     @classmethod
     def sum_domain(cls, *, low: float, high: float, at_most: int) -> dict[str, Any]:  # type: ignore[override]
@@ -63,8 +60,3 @@ class RepeatedSumPlan(DerivedPlan):
 
     def true_value(self, values: ArrayLike) -> float:
         return float(self.sum_plan.true_value(values))
-
-    @property
-    def question(self) -> str:
-        each = f"each in [{self.low:g}, {self.high:g}], at most {self.at_most:,} of each user"
-        return f"add up the rows of {self.users:,} users, {each}"

@@ -342,9 +342,19 @@ class RangesPlan(CountedPlan):
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The logarithm of the likelihood ratio of the two ends, in steps: all that a run says about which it is."""
+        return self.end_ratios(reports, trials)
+
+    def end_ratios(self, reports: Reports, trials: int, replaced: int = 1) -> NDArray[np.int64]:
+        """How much more of the first end than of the last one is seen in each run, as a logarithm, in steps.
+
+        Args:
+            reports: of all runs.
+            trials: how many runs there are.
+            replaced: how many reports of a run are at one end or at the other; all others are of the first value.
+        """
         low, high, others = (self._nodes(each) for each in self.neighbours)
         runs = np.repeat(np.arange(trials), reports.sizes.reshape(trials, -1).sum(axis=1))
-        known = len(reports) // trials - 1
+        known = len(reports) // trials - replaced
         total, offset = np.zeros(trials), 0
         for level, nodes in enumerate(self.level_sizes):
             ends = []

@@ -116,12 +116,26 @@ class RangeEstimate(GridEstimate):
         """How many users have each value or a smaller one: as estimated, so not always rising."""
         return np.cumsum(self.values.value)
 
+    @property
+    def total(self) -> float:
+        """How many there are in all, users here, of whom ranks are parts."""
+        return float(self.plan.users)
+
+    @property
+    def rank_bound(self) -> float:
+        """No value's rank is further off, of all at once, with CONFIDENCE."""
+        return self.prefix_bound / self.total
+
+    def reach(self, q: float) -> float:
+        """How far off the number of users at or below a value is at most, beside a part q of the total."""
+        return self.prefix_bound
+
     def cdf(self) -> Floats:
         """The distribution function at each value: the best rising fit between 0 and 1.
 
         The largest error does not grow: the fit is midway between the largest so far and the least to come.
         """
-        raw = self.prefixes() / self.plan.users
+        raw = self.prefixes() / (self.total or 1.0)
         rising = (np.maximum.accumulate(raw) + np.minimum.accumulate(raw[::-1])[::-1]) / 2
         return np.clip(rising, 0.0, 1.0)
 
@@ -130,7 +144,7 @@ class RangeEstimate(GridEstimate):
         if not 0 <= q <= 1:
             raise ParameterError("q", q, "must lie in [0, 1]", "0.5 is the median")
         axis, share = self.plan.axes[0], self.cdf()
-        bound = self.prefix_bound / self.plan.users
+        bound = self.reach(q) / (self.total or 1.0)
         # The true quantile is the first value with F >= q; |F - cdf| <= bound at all values.
         lower = _first(share >= q - bound)
         upper = _first(share >= q + bound)

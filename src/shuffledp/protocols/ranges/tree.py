@@ -109,28 +109,7 @@ class Tree(RangesPlan):
 
     def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
         """Quantiles with their intervals, and the distribution function."""
-        ranges, people, (axis,) = self.ranges(estimate), self.users, self.axes
-        shares = None if truth is None else np.cumsum(truth) / people
-        found = [ranges.quantile(rank) for rank in (view or View()).quantiles]
-        rows = [
-            {"q": each.q, "value": each.value, "lower": each.lower, "upper": each.upper}
-            | _true_quantile(axis, shares, people, each)
-            for each in found
-        ]
-        bound = ranges.prefix_bound / people
-        chart = {
-            "values": [axis.end(code) for code in range(axis.size)],
-            "shares": ranges.cdf(),
-            "bound": bound,
-            "confidence": estimate.confidence,
-            "title": self.cautioned(f"{people:,} users, {self.privacy}"),
-            "truth": shares,
-            "quantiles": [(each.q, each.value, each.lower, each.upper) for each in found],
-        }
-        figures = {"quantiles": rows, "rank_bound": bound, "rank_standard_error": self.errors.prefix / people}
-        facts = (("all ranks within", f"{min(1.0, bound):.3%} with {estimate.confidence:.0%} confidence"),)
-        columns = {"value": np.array(chart["values"]), "estimate": estimate.value, "share": chart["shares"]}
-        return Presentation(facts, (present_quantiles(rows),), Chart("distribution", chart), columns, figures)
+        return present_ranges(self, self.ranges(estimate), truth, view)
 
     @property
     def question(self) -> str:
@@ -178,7 +157,41 @@ class Dyadic(Tree):
             raise ParameterError("branching", self.branching, "must be 2 in a dyadic tree", "choose --method tree")
 
 
-def _true_quantile(axis: Axis, shares: Floats | None, people: int, found: Quantile) -> dict[str, Any]:
+def present_ranges(plan: Any, ranges: RangeEstimate, truth: Any, view: View | None) -> Presentation:
+    """Quantiles with their intervals, and the distribution function, of one axis.
+
+    Args:
+        plan: what was answered.
+        ranges: all ranges that its answer knows.
+        truth: how many have each value, where that may be shown.
+        view: which quantiles are shown.
+    """
+    (axis,), estimate, total = plan.axes, ranges.values, max(ranges.total, 1.0)
+    every = 0.0 if truth is None else float(np.sum(truth))
+    shares = np.cumsum(truth) / every if every else None
+    found = [ranges.quantile(rank) for rank in (view or View()).quantiles]
+    rows = [
+        {"q": each.q, "value": each.value, "lower": each.lower, "upper": each.upper}
+        | _true_quantile(axis, shares, every, each)
+        for each in found
+    ]
+    bound = ranges.rank_bound
+    chart = {
+        "values": [axis.end(code) for code in range(axis.size)],
+        "shares": ranges.cdf(),
+        "bound": bound,
+        "confidence": estimate.confidence,
+        "title": plan.cautioned(f"{plan.users:,} users, {plan.privacy}"),
+        "truth": shares,
+        "quantiles": [(each.q, each.value, each.lower, each.upper) for each in found],
+    }
+    figures = {"quantiles": rows, "rank_bound": bound, "rank_standard_error": plan.errors.prefix / total}
+    facts = (("all ranks within", f"{min(1.0, bound):.3%} with {estimate.confidence:.0%} confidence"),)
+    columns = {"value": np.array(chart["values"]), "estimate": estimate.value, "share": chart["shares"]}
+    return Presentation(facts, (present_quantiles(rows),), Chart("distribution", chart), columns, figures)
+
+
+def _true_quantile(axis: Axis, shares: Floats | None, people: float, found: Quantile) -> dict[str, Any]:
     """The first value that a share of at least this rank has at most, and how far the rank is from the value found."""
     if shares is None:
         return {"truth": None, "rank_error": None}

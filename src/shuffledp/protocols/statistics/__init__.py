@@ -31,7 +31,10 @@ MeanFamily = DerivedFamily.by(
     },
 )
 MomentsFamily = DerivedFamily.by(
-    Moments, "The mean and the variance of everybody's number, each between --low and --high.", *RANGE
+    Moments,
+    "The mean and the variance of everybody's number, each between --low and --high.",
+    *RANGE,
+    variants={"at_most": "shuffledp.protocols.people.moments:RepeatedMomentsFamily"},
 )
 WeightedMeanFamily = DerivedFamily.by(
     WeightedMean, "The mean of everybody's number, weighted by another private number.", *RANGE, _WEIGHT, reads="rows"
