@@ -18,7 +18,7 @@ PROMTOOL = shutil.which("promtool")
 
 def metrics() -> set[str]:
     """The names that both servers' metrics have."""
-    source = "".join(path.read_text() for path in Path("src/shuffledp/service").rglob("server.py"))
+    source = "".join(path.read_text() for path in Path("src/shuffledp/service").rglob("*.py"))
     own = re.findall(r'metrics\.(counter|gauge)\(\s*"(\w+)"', source)
     names = set()
     for role in ("shuffler", "analyzer"):

@@ -149,7 +149,7 @@ def locked(path: Path, *, timeout: float, parameter: str = "out") -> Iterator[No
     """Hold the exclusive lock of a file, `<path>.lock`, or say who holds it after `timeout` seconds.
 
     The lock is advisory (flock), is given up by the system when its holder dies, and is one for all names
-    of a file that are links to it. The lock file stays: removing it would let two processes lock two files.
+    of a file that are links to it. Whoever holds it may remove the lock file: others see that theirs is another one.
     """
     # Not at the top: tables import this module too, on systems that have no flock.
     import fcntl
@@ -157,17 +157,18 @@ def locked(path: Path, *, timeout: float, parameter: str = "out") -> Iterator[No
     target = Path(os.path.realpath(path))
     _check_target(target, path, parameter)
     lock = target.with_name(target.name + ".lock")
-    try:
-        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as refused:
-        problem = "must be in a directory that can be written"
-        raise ParameterError(parameter, str(path), problem, f"{lock} cannot be: name another") from refused
+    descriptor = _open_lock(lock, path, parameter)
     try:
         deadline = time.monotonic() + timeout
         while True:
             with suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+                if _is_at(lock, descriptor):
+                    break
+                # Its holder has removed it: whoever comes now locks another file.
+                os.close(descriptor)
+                descriptor = _open_lock(lock, path, parameter)
+                continue
             if time.monotonic() >= deadline:
                 holder = os.pread(descriptor, 64, 0).decode("ascii", "replace").strip() or "unknown"
                 raise ParameterError(
@@ -186,6 +187,22 @@ def locked(path: Path, *, timeout: float, parameter: str = "out") -> Iterator[No
             fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
+
+
+def _open_lock(lock: Path, path: Path, parameter: str) -> int:
+    try:
+        return os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as refused:
+        problem = "must be in a directory that can be written"
+        raise ParameterError(parameter, str(path), problem, f"{lock} cannot be: name another") from refused
+
+
+def _is_at(lock: Path, descriptor: int) -> bool:
+    """Whether an open file is still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), lock.stat())
+    except FileNotFoundError:
+        return False
 
 
 def holder(path: Path) -> str:

@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -553,6 +554,29 @@ def test_nobody_spends_while_another_holds_the_lock(tmp_path: Path) -> None:
                 change()
     ledger.spend(claim(0.1, 1e-7))
     assert len(Ledger.load(ledger.path).account.entries) == 1
+
+
+def test_a_lock_file_that_its_holder_removes_is_not_locked_by_two(tmp_path: Path) -> None:
+    """Whoever waited for it locks another file of that name, which others find locked."""
+    path, held, done = tmp_path / "some.db", threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with locked(path, timeout=10.0):
+            held.set()
+            done.wait(10)
+
+    waiting = threading.Thread(target=wait)
+    try:
+        with locked(path, timeout=0.0):
+            waiting.start()
+            assert not held.wait(0.1)
+            (tmp_path / "some.db.lock").unlink()
+        assert held.wait(10)
+        with pytest.raises(ParameterError, match="must be free"), locked(path, timeout=0.0):
+            pass
+    finally:
+        done.set()
+        waiting.join(10)
 
 
 def test_links_share_one_lock(tmp_path: Path) -> None:

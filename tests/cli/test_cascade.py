@@ -15,6 +15,8 @@ import pytest
 
 from harness.world import PeelerHere
 from shuffledp import BinarySum, Privacy
+from shuffledp.cli.foreign_keys import check_next_hop
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.coalitions import looking, replacing
@@ -172,6 +174,14 @@ def test_keys_of_a_hop_are_not_taken_for_an_analyzers(run, asked, tmp_path: Path
     assert code == 2 and "name a hop's folder, as this one is an analyzer's" in err
 
 
+def test_a_hop_serves_no_task_for_one_shuffler(run, asked, folders: Folders, tmp_path: Path) -> None:
+    """The next hop would take none of its batches: they would wait for ever."""
+    asked("task", "create", *PLAN, "--keys", folders.keys, "-o", tmp_path / "task.json")
+    served = ("--store", tmp_path / "hop.db", "--next", "http://127.0.0.1:9", "--task", tmp_path / "task.json")
+    code, _, err = run("serve", "shuffler", "--hop", 1, "--keys", folders.hops[0], *served, "--port", free_ports(1)[0])
+    assert code == 2 and "hop must be left out: the task is for one shuffler" in err and "Traceback" not in err
+
+
 @pytest.mark.parametrize(
     ("hop", "keys", "words"),
     [
@@ -266,6 +276,32 @@ def test_reports_go_through_all_hops(asked, folders: Folders, serving: Serving, 
     )["checks"]
     found = {each["name"]: each["found"] for each in checks}
     assert "hop 2 of 3" in found["shuffler serves the task"] and "hop 2" in found["store hop-2.db"]
+
+
+def test_a_hop_is_not_sent_to_another_than_the_next_one(
+    run, folders: Folders, serving: Serving, tmp_path: Path
+) -> None:
+    """Its batches would be refused there for ever; of a server that does not answer nothing is known."""
+    urls = [f"http://127.0.0.1:{serving.port + place}" for place in range(4)]
+    tokens = [load_tokens(each).secrets["hop"] for each in (*folders.hops, folders.keys)]
+    texts = [Task.load(serving.task).text]
+    for hop, place, words in (
+        (1, 2, "must be hop 2, and is hop 3"),
+        (1, 3, "must be hop 2, and is the analyzer"),
+        (2, 1, "must be hop 3, and is hop 2"),
+        (3, 0, "must be the analyzer, and is hop 1"),
+        (None, 0, "must be the analyzer, and is hop 1"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            check_next_hop(urls[place], tokens[place], hop, texts if hop else [])
+    for hop in (1, 2, 3):
+        check_next_hop(urls[hop], tokens[hop], hop, texts)
+    check_next_hop(f"http://127.0.0.1:{free_ports(1)[0]}", tokens[1], 1, texts)
+    check_next_hop(urls[2], "a token of somebody else", 1, texts)
+    served = ("--store", tmp_path / "hop.db", "--next", urls[2], "--next-token", folders.hops[2] / "hop.token")
+    served += ("--task", serving.task, "--port", free_ports(1)[0])
+    code, _, err = run("serve", "shuffler", "--hop", 1, "--keys", folders.hops[0], *served)
+    assert code == 2 and "must be hop 2, and is hop 3" in err and not list(tmp_path.iterdir())
 
 
 def test_a_hop_takes_batches_from_whoever_has_its_token_only(folders: Folders, serving: Serving) -> None:

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from harness.children import child
-from shuffledp.cli import demo_servers, serve
+from shuffledp.cli import demo_servers
+from shuffledp.cli.serve_making import make_analyzer
 from shuffledp.errors import ShuffleDPError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.keys import make_keys
@@ -37,7 +38,7 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_analyzer_serves_the_page_that_was_asked_for(
     page: str, where: dict[str, Any], expected: str, keys: Path, tmp_path: Path
 ) -> None:
-    server = serve._analyzer(str(tmp_path / "a.db"), keys, [], Address(port=8002, **where), page=page)
+    server = make_analyzer(str(tmp_path / "a.db"), keys, [], Address(port=8002, **where), page=page)
     app: Any = server.config.app
     try:
         routes = {route.path for route in app.routes}

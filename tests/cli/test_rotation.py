@@ -19,6 +19,7 @@ from shuffledp.cli.foreign_keys import check_task_keys, doubt_of_tokens
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer.server import AnalyzerServer
+from shuffledp.service.key_notes import created_tasks
 from shuffledp.service.keys import ANALYZER, load_private_key, load_public_key, load_tokens, make_keys
 from shuffledp.service.rotation import retire_keys, rotate_keys
 from shuffledp.service.shuffler.server import ShufflerServer
@@ -53,6 +54,28 @@ def one_sentence(run: Callable[..., Any], *words: object) -> str:
     code, out, err = run(*words)
     assert code == 2 and out == "" and err.count("\n") == 1 and err.endswith(".\n"), (code, out, err)
     return str(err)
+
+
+def test_a_key_is_not_retired_before_an_analyzer_has_the_tasks_that_were_created_for_it(
+    run: Any, asked: Any, keys: Path, tmp_path: Path
+) -> None:
+    older = ANALYZER.older(load_private_key(keys))
+    create = ("task", "create", "--protocol", "binary-sum", *TARGET, "--keys")
+    ids = [asked(*create, keys, "-o", tmp_path / f"{name}.json")["task_id"] for name in ("given", "kept")]
+    # Whoever has the public half alone has nothing to write beside it.
+    (tmp_path / "elsewhere.pub").write_bytes((keys / "analyzer.pub").read_bytes())
+    asked(*create, tmp_path / "elsewhere.pub", "-o", tmp_path / "elsewhere.json")
+    assert set(created_tasks(keys)) == set(ids)
+    asked("keys", "rotate", keys)
+    with closing(open_analyzer_store(tmp_path / "analyzer.db")) as store:
+        key = ANALYZER.ring(keys)[1]
+        AnalyzerServer(store, key=key, opener=OpenerHere(key)).add_task(Task.load(tmp_path / "given.json").text)
+    asked("store", "end", tmp_path / "analyzer.db", ids[0])
+    retire = ("keys", "retire", keys, "--store", tmp_path / "analyzer.db")
+    held = one_sentence(run, *retire)
+    assert f"{older} by task {ids[1][:12]}, which is in none of these stores" in held and "--force" in held
+    assert ids[0][:12] not in held and older in {each.name for each in keys.iterdir()}
+    assert older in asked(*retire, "--force")["destroyed"]
 
 
 def test_from_a_rotation_to_the_end_of_the_old_key(
@@ -257,14 +280,14 @@ def test_a_server_with_real_workers_reads_tasks_of_both_keys(
     keys: Path, task: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """As `serve analyzer` is made from a folder whose keys were rotated: each key has workers of its own."""
-    from shuffledp.cli.serve import _analyzer
+    from shuffledp.cli.serve_making import make_analyzer
     from shuffledp.service.serving import Address
 
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     rotate_keys(keys, bits=BITS)
     old = Task.load(task)
     new = Task.create(old.plan, load_public_key(keys), bits=BITS)
-    made = _analyzer(str(tmp_path / "analyzer.db"), keys, [new.text], Address(port=0))
+    made = make_analyzer(str(tmp_path / "analyzer.db"), keys, [new.text], Address(port=0))
     server: AnalyzerServer = made.config.app.state.server  # type: ignore[union-attr]
     try:
         for each in (old, new):

@@ -21,8 +21,8 @@ from shuffledp.accounting.curves import epsilon_at
 from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.randomness import RandomBits
-from shuffledp.service.keys import load_public_key, make_keys
-from shuffledp.service.store import open_outbox
+from shuffledp.service.keys import load_public_key, make_hop_keys, make_keys
+from shuffledp.service.store import open_outbox, open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport
 
@@ -493,6 +493,38 @@ def test_a_port_that_is_taken_is_one_sentence_and_nothing_is_written(
     assert code == 2 and out == "" and err.count("\n") == 1, err
     assert err.startswith("shuffledp: port must be one that is free on 127.0.0.1") and f"got {port}" in err
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("role", ["analyzer", "shuffler", "all", "cascade"])
+def test_a_start_that_is_refused_leaves_nothing(run, keys: Path, plans, tmp_path: Path, role: str) -> None:
+    """A task is taken and the next one is not, or the analyzer is made and a hop is not: no store, lock or folder."""
+    first, second, new = tmp_path / "first.json", tmp_path / "second.json", tmp_path / "new"
+    Task.create(cli_plan(plans["coins"]), load_public_key(keys), bits=RandomBits.secure()).save(first)
+    second.write_text(first.read_text().replace('"slot_users"', '"slots"'))
+    assert second.read_text() != first.read_text()
+    hops = [tmp_path / "hop-1", tmp_path / "hop-2"]
+    for each in hops:
+        make_hop_keys(each, bits=RandomBits.secure())
+    more = {
+        "analyzer": ["--store", new, "--task", second],
+        "shuffler": ["--store", new, "--analyzer", "http://127.0.0.1:1", "--task", second],
+        "all": ["--folder", new, "--task", second],
+        "cascade": ["--folder", new, "--hop", hops[0], "--hop", hops[1]],
+    }[role]
+    code, out, err = run("serve", role, "--keys", keys, "--port", two_free_ports(), "--task", first, *more)
+    assert code == 2 and out == "" and "Traceback" not in err, err
+    assert not list(tmp_path.glob("new*")), list(tmp_path.glob("new*"))
+
+
+def test_a_store_of_another_role_is_left_as_it_was(run, keys: Path, tmp_path: Path) -> None:
+    store = tmp_path / "shuffler.db"
+    open_shuffler_store(store).close()
+    (tmp_path / "shuffler.db.lock").unlink()
+    before = store.read_bytes()
+    code, _, err = run("serve", "analyzer", "--keys", keys, "--store", store, "--port", two_free_ports())
+    assert code == 2 and "must be of analyzer" in err
+    assert store.read_bytes() == before and {each.name for each in tmp_path.iterdir()} >= {"shuffler.db"}
+    assert not (tmp_path / "shuffler.db.lock").exists()
 
 
 @pytest.mark.parametrize("role", ["analyzer", "shuffler", "all", "cascade"])

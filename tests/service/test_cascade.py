@@ -1,7 +1,9 @@
 """A cascade end to end: every message once, of one length at each hop, and what a hop must refuse or replace."""
 
 import json
+import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,8 @@ from harness.cascade import BITS, Cascade, cut, numbered
 from shuffledp import BinarySum, Privacy
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
+from shuffledp.randomness import RandomBits
+from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.cost import MeasuredCost, TaskCost
@@ -20,7 +24,10 @@ from shuffledp.service.delivery import Sending
 from shuffledp.service.models import round_of_model, unchecked_model
 from shuffledp.service.onion import add_layers
 from shuffledp.service.problems import RefusedError
+from shuffledp.service.shuffler.ending import end_task, purge
 from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.shuffler.layers import Suspects, copies_in
+from shuffledp.service.store import open_alone
 from shuffledp.service.task import Task
 
 USERS, MESSAGES = 12, 3
@@ -99,6 +106,55 @@ def test_a_clients_own_reports_go_through(make: Callable[..., Cascade]) -> None:
     cascade.work()
     release, progress = cascade.analyzer.latest(task.id)
     assert release is not None and release.dropped == 0 and progress.batches_void == 0
+
+
+# --- the end --------------------------------------------------------------------------------------
+
+
+def purge_hop(cascade: Cascade, number: int) -> list[str]:
+    """The ids of what is purged at a hop, which then starts again."""
+    cascade.servers[number].stop()
+    with closing(open_alone(cascade.path(number))[1]) as store:
+        purged = [each.task_id for each in purge(store)]
+    cascade.start(number)
+    return purged
+
+
+def test_a_later_hop_knows_when_a_task_is_over(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    """It counts batches, as it sees no reports: none has come, some have not left, all have left."""
+    cascade = make(hops=2, address=store_address)
+    task = task_of(cascade)
+    assert purge_hop(cascade, 2) == []
+    cascade.report(task, [numbered(task, person) for person in range(USERS)])
+    assert cascade.pass_on(1) and purge_hop(cascade, 2) == []
+    assert cascade.pass_on(2) and purge_hop(cascade, 2) == [task.id] == purge_hop(cascade, 1)
+    assert purge_hop(cascade, 2) == [] and cascade.servers[2].has_ended(task.id)
+
+
+def test_a_hop_that_has_ended_a_task_knows_a_batch_that_comes_again(
+    make: Callable[..., Cascade], store_address: Callable[[str], str]
+) -> None:
+    """The answer was lost, and hop 2 was purged before hop 1 sent it again."""
+    cascade = make(hops=2, address=store_address)
+    task = task_of(cascade)
+    cascade.report(task, [numbered(task, person) for person in range(USERS)])
+    cascade.fate = lambda: "answer lost"
+    assert not cascade.pass_on(1)
+    cascade.fate = lambda: "delivered"
+    assert cascade.pass_on(2)
+    cascade.servers[2].stop()
+    with closing(open_alone(cascade.path(2))[1]) as store:
+        end_task(store, task.id, drop=False)
+    cascade.start(2)
+    [(task_id, batch_id, body)] = cascade.sent[1]
+    with pytest.raises(RefusedError, match="was delivered with other bytes"):
+        cascade.servers[2].deliver(task_id, batch_id, body[::-1])
+    with pytest.raises(RefusedError, match="has ended here"):
+        cascade.servers[2].deliver(task_id, "1.1.2", body)
+    assert cascade.pass_on(1) and cascade.servers[1].counts(task.id)["batches_waiting"] == 0
+    assert cascade.servers[2].seal_full() and len(cascade.sent[2]) == 1
 
 
 # --- what does not open, and copies ---------------------------------------------------------------
@@ -295,7 +351,9 @@ def test_hops_in_another_order_or_with_other_keys_are_refused(make: Callable[...
     )
     assert cascade.servers[2].add_task(three.text)[1] is True
     plain = Task.create(small_plan(), cascade.key.public, bits=BITS)
-    assert cascade.servers[1].add_task(plain.text)[1] is True, "the first hop serves what is no cascade, too"
+    # Hop 2 would take none of its batches: they would wait at hop 1 for ever.
+    with pytest.raises(ParameterError, match="hop must be left out: the task is for one shuffler"):
+        cascade.servers[1].add_task(plain.text)
     with pytest.raises(ParameterError, match="hop must be 1 in this task, got 2"):
         cascade.servers[2].add_task(plain.text)
 
@@ -367,6 +425,41 @@ def test_the_cost_counts_layers() -> None:
     measured = [MeasuredCost.of(cost) for cost in costs]
     assert measured[0].hop_seconds == 0 < measured[1].hop_seconds
     assert measured[1].device_seconds / measured[1].seal_seconds == pytest.approx(4 * costs[0].messages)
+    # What a table calls a message has all its layers.
+    for cost, each, words in zip(costs, measured, ("a message,", "a message with its 4 layers,"), strict=True):
+        said = each.speed_in_words(cost)
+        assert words in said and float(said.split()[1]) == pytest.approx(1e3 * each.device_seconds / cost.messages, 0.1)
+
+
+def test_a_hop_that_doubles_everything_costs_a_bounded_number_of_bytes_a_message() -> None:
+    """Every second message is a copy, found in whatever part it is: of the n / 2 others 25 bytes each are kept."""
+    count, length, parts = 20_000, 8, 10
+    messages = np.repeat(np.arange(count // 2, dtype=np.uint64), 2)
+    messages = messages[uniform_permutation(count, bits=RandomBits.seeded(7))]
+    bodies = [each.tobytes() for each in np.split(messages, parts)]
+    tracemalloc.start()
+    try:
+        suspects = Suspects(bits=RandomBits.seeded(8))
+        for body in bodies:
+            suspects.look(body, length)
+        found = [suspects.copies_in(body, length) + place * count // parts for place, body in enumerate(bodies)]
+        copies = np.concatenate(found)
+        del found
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert copies.size == count // 2 and np.array_equal(copies, copies_in(b"".join(bodies), length))
+    # The copies' own places are the caller's.
+    assert 12.5 * count <= kept - copies.nbytes < 13.5 * count
+
+
+def test_messages_that_share_a_hash_by_chance_are_no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    suspects = Suspects(bits=RandomBits.seeded(9))
+    digest = suspects._digest
+    monkeypatch.setattr(suspects, "_digest", lambda message, size: bytes(8) if size == 8 else digest(message, size))
+    suspects.look(b"abcxyzabcuvwxyzabc", 3)
+    assert suspects.copies_in(b"abcxyzabc", 3).tolist() == [2]
+    assert suspects.copies_in(b"uvwxyzabc", 3).tolist() == [1, 2]
 
 
 # --- campaigns ------------------------------------------------------------------------------------

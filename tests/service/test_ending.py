@@ -7,19 +7,25 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from harness.postgresql import Server
 from shuffledp import cli
+from shuffledp.cli.doctor_checks import Checks
 from shuffledp.errors import ParameterError
+from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer import ending as analyzer_ending
 from shuffledp.service.analyzer.needing import needed_keys
+from shuffledp.service.client.calls import Calls
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.delivery import Sending
 from shuffledp.service.ended import Ended
 from shuffledp.service.openapi import BINARY, JSON
+from shuffledp.service.problems import TASK_ENDED, TASK_UNKNOWN, RefusedError
 from shuffledp.service.shuffler import ending as shuffler_ending
 from shuffledp.service.shuffler.large import BatchSizes
+from shuffledp.service.shuffler.sending import post_to
 from shuffledp.service.store import look_for_remains, open_alone
 from shuffledp.service.store.postgresql.vault import Vault
 from shuffledp.service.store.sqlite import engine
@@ -39,7 +45,13 @@ MakeTask = Callable[..., Task]
 @pytest.fixture
 def serve(service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, store_address: Address) -> Any:
     """Both servers on the stores of this test, as often as one likes, one after the other."""
-    return lambda: service_of(tmp_path, key, tokens, address=store_address)
+    return lambda **more: service_of(tmp_path, key, tokens, address=store_address, **more)
+
+
+@pytest.fixture
+def plain(service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens) -> Any:
+    """Both servers on files."""
+    return lambda: service_of(tmp_path, key, tokens)
 
 
 @pytest.fixture
@@ -97,7 +109,7 @@ def test_answers_outlive_what_batches_said(serve: Any, filled: tuple[Task, list[
     batch = f"/v1/tasks/{task.id}/batches/{task.routing.batches_of(0)[0].batch_id}"
     body = bytes(task.routing.batch_bytes(USERS))
     answer = service.at("analyzer", "hop").post(batch, content=body, headers={"Content-Type": BINARY})
-    assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    assert answer.status_code == 409 and answer.json()["type"].endswith(":batch-differs"), answer.text
     service.stop()
     [purged] = alone(address, lambda store: analyzer_ending.purge(store, answers=True))
     assert purged.what == {"batches' totals": 0, "answers": 1}
@@ -112,7 +124,7 @@ def test_answers_outlive_what_batches_said(serve: Any, filled: tuple[Task, list[
 def test_an_ended_task_takes_no_batch_in_pieces_either(
     serve: Any, filled: tuple[Task, list[Any]], store_address: Address
 ) -> None:
-    """Its batch, sent again, would be read a second time: that it was read is forgotten."""
+    """Its batch, sent again with other bytes, would be read a second time: what it said is forgotten."""
     task, sent = filled
     alone(store_address("analyzer"), lambda store: analyzer_ending.purge(store, answers=False))
     service = serve()
@@ -120,12 +132,76 @@ def test_an_ended_task_takes_no_batch_in_pieces_either(
     batch = f"/v1/tasks/{task.id}/batches/{task.routing.batches_of(0)[0].batch_id}"
     whole, sending = b"".join(report.body for report in sent), Sending()
     sending.add(whole)
-    for answer in (
-        hop.post(f"{batch}/pieces/0", content=whole, headers={"Content-Type": BINARY}),
-        hop.post(f"{batch}/manifest", content=sending.manifest().text, headers={"Content-Type": JSON}),
-    ):
-        assert answer.status_code == 404 and answer.json()["type"].endswith(":task-ended"), answer.text
+    # Pieces are not needed, and not kept; the manifest says whether it is the batch that was taken.
+    piece = hop.post(f"{batch}/pieces/0", content=whole, headers={"Content-Type": BINARY})
+    assert piece.status_code == 200 and piece.json() == {"new": False}
+    answer = hop.post(f"{batch}/manifest", content=sending.manifest().text, headers={"Content-Type": JSON})
+    assert answer.status_code == 409 and answer.json()["type"].endswith(":batch-differs"), answer.text
     assert service.analyzer.read_all() == 0
+    service.stop()
+
+
+@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_batch_whose_acknowledgement_was_lost_leaves_though_its_task_has_ended(
+    serve: Any, make_task: MakeTask, store_address: Address, answers: bool, whole: bool
+) -> None:
+    """It was read, and the analyzer was purged before the shuffler could send it again."""
+    sizes = BatchSizes() if whole else BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES)
+    service = serve(sizes=sizes)
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.shuffler.seal_full()
+
+    def loses(path: str, body: bytes, media: str = BINARY) -> int:
+        service._post(path, body, media)
+        return 500 if whole or path.endswith("/manifest") else 200
+
+    service.shuffler._post = loses
+    assert not service.shuffler.send_waiting() and service.analyzer.read_all() == 1
+    service.stop()
+    [purged] = alone(store_address("analyzer"), lambda store: analyzer_ending.purge(store, answers=answers))
+    assert purged.what["batches' totals"] == 1
+    service = serve(sizes=sizes)
+    assert service.shuffler.counts(task.id)["batches_waiting"] == 1
+    assert service.shuffler.send_waiting() and service.shuffler.counts(task.id)["batches_waiting"] == 0
+    assert service.analyzer.read_all() == 0 and service.analyzer.progress(task.id).batches_received == 0
+    service.stop()
+    for role in ("shuffler", "analyzer"):
+        assert look_for_remains(store_address(role)).found == ()
+
+
+def test_a_batch_that_was_not_taken_is_not_called_taken_because_its_task_has_ended(
+    serve: Any, make_task: MakeTask, store_address: Address
+) -> None:
+    service = serve()
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.shuffler.seal_full()
+    service.stop()
+    alone(store_address("analyzer"), lambda store: analyzer_ending.end_task(store, task.id, drop=True))
+    service = serve()
+    assert not service.shuffler.send_waiting() and service.shuffler.counts(task.id)["batches_waiting"] == 1
+    service.stop()
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_batch_that_was_taken_and_dropped_unread_is_not_sent_for_ever(
+    serve: Any, make_task: MakeTask, store_address: Address, whole: bool
+) -> None:
+    sizes = BatchSizes() if whole else BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES)
+    service = serve(sizes=sizes)
+    task = service.add(make_task("binary coins"))
+    service.send(task, [1] * USERS)
+    service.shuffler.seal_full()
+    service.shuffler._post = lambda *sent: service._post(*sent) and (200 if "/pieces/" in sent[0] else 500)
+    assert not service.shuffler.send_waiting()
+    service.stop()
+    back = store_address("analyzer")
+    done = alone(back, lambda store: analyzer_ending.end_task(store, task.id, drop=True))
+    assert done.what == {"unread batches": 1} and look_for_remains(back).found == ()
+    service = serve(sizes=sizes)
+    assert service.shuffler.send_waiting() and service.analyzer.read_all() == 0
     service.stop()
 
 
@@ -185,12 +261,11 @@ def test_what_is_dropped_leaves_nothing(serve: Any, make_task: MakeTask, store_a
 
 @pytest.mark.parametrize("received", [True, False])
 def test_batches_in_pieces_are_dropped_whole(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-    received: bool,
-) -> None:  # fmt: skip
+    serve: Any, make_task: MakeTask, store_address: Address, received: bool
+) -> None:
     """Pieces that came before their manifest, too; the doctor finds those of a batch that was read."""
     in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service = serve(sizes=in_pieces)
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -205,12 +280,10 @@ def test_batches_in_pieces_are_dropped_whole(
     assert alone(back, lambda store: store.read(lambda records: records.incoming_digests(task.id, batch))) == []
 
 
-def test_pieces_that_a_killed_analyzer_left_are_purged(
-    service_of: Any, tmp_path: Path, key: PrivateKey, tokens: Tokens, make_task: MakeTask, store_address: Address,
-) -> None:  # fmt: skip
+def test_pieces_that_a_killed_analyzer_left_are_purged(serve: Any, make_task: MakeTask, store_address: Address) -> None:
     """It was killed when the batch was read, and before its pieces were deleted."""
     in_pieces = BatchSizes(whole=0, piece=4 * CIPHERTEXT_BYTES, dealt=30 * CIPHERTEXT_BYTES, bucket=640)
-    service = service_of(tmp_path, key, tokens, address=store_address, sizes=in_pieces)
+    service = serve(sizes=in_pieces)
     service.analyzer._drop_pieces = lambda *_: None
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
@@ -289,17 +362,42 @@ def test_the_doctor_says_with_evidence_that_nothing_is_left(
         assert kind in check["found"], check
 
 
+def test_the_doctor_says_what_to_do_where_another_server_has_ended_a_task(
+    serve: Any, filled: tuple[Task, list[Any]], store_address: Address
+) -> None:
+    task, _ = filled
+    for answers, name, status in ((False, "has ended the task", "warn"), (True, "serves the task", "fail")):
+        alone(store_address("analyzer"), lambda store, all_of=answers: analyzer_ending.purge(store, answers=all_of))
+        service, checks = serve(), Checks()
+        with service.at("analyzer", "read") as http:
+            calls = Calls("http://test", service.tokens.secrets["read"], http, RandomBits.secure(), patience=0.0)
+            checks._serves(calls, "analyzer", "read", f"/v1/tasks/{task.id}", task)
+        service.stop()
+        [check] = [each for each in checks if each.name == f"analyzer {name}"]
+        assert check.status == status and "`shuffledp store end STORE TASK`, where --drop" in check.to_do
+
+
+def test_a_shuffler_says_what_to_do_where_the_next_hop_has_ended_a_task(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    post = post_to("http://127.0.0.1:1", "t" * 64)
+    for kind, lines in ((TASK_UNKNOWN, 0), (TASK_ENDED, 1)):
+        refusal = httpx.Response(404, json=RefusedError(kind, "no").document())
+        monkeypatch.setattr(httpx.Client, "post", lambda self, path, answer=refusal, **more: answer)
+        assert post("/v1/tasks/0123456789abcdef/batches/1.0.1", b"") == 404
+        assert [each.facts["task"] for each in caplog.records] == ["0123456789ab"] * lines
+    assert "store end STORE TASK --drop" in caplog.records[0].facts["way_out"]
+
+
 def refuted(capsys: pytest.CaptureFixture[str], address: str, words: str) -> None:
     code, checks = doctor(capsys, address)
     assert code == 3 and any(words in each["found"] and each["status"] == "fail" for each in checks), checks
 
 
 def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
-    service_of: Any,
+    plain: Any,
     make_task: MakeTask,
     tmp_path: Path,
-    key: PrivateKey,
-    tokens: Tokens,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -313,7 +411,7 @@ def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
 
     monkeypatch.setattr(SqliteShufflerRecords, "purge", forgets)
     monkeypatch.setattr(SqliteAnalyzerRecords, "add_total", keeps)
-    service = service_of(tmp_path, key, tokens)
+    service = plain()
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.shuffler.seal_full()
@@ -325,17 +423,15 @@ def test_a_twin_that_forgets_to_delete_is_caught_on_sqlite(
 
 
 def test_a_store_that_does_not_overwrite_is_caught(
-    service_of: Any,
+    plain: Any,
     make_task: MakeTask,
     tmp_path: Path,
-    key: PrivateKey,
-    tokens: Tokens,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pragmas = tuple(each.replace("secure_delete=ON", "secure_delete=OFF") for each in engine._PRAGMAS)
     monkeypatch.setattr(engine, "_PRAGMAS", pragmas)
-    service = service_of(tmp_path, key, tokens)
+    service = plain()
     task = service.add(make_task("binary coins"))
     service.send(task, [1] * USERS)
     service.work()

@@ -19,7 +19,7 @@ from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.service.analyzer import app
 from shuffledp.service.analyzer.leasing import unpack_lease
-from shuffledp.service.analyzer.remote import RemoteOpener
+from shuffledp.service.analyzer.remote import RemoteOpener, doubt_of_keys
 from shuffledp.service.analyzer.results import PieceResult, copies_among, ids_in, tally_of
 from shuffledp.service.client.calls import AnswerError, Calls
 from shuffledp.service.crypto import PrivateKey
@@ -172,6 +172,25 @@ def test_openers_elsewhere_give_the_estimate_of_a_whole_batch(
     calm.analyzer.read_all()
     assert [release] == calm.analyzer.history(elsewhere.task.id, 0, 10)
     assert not opener.open_one()
+
+
+def test_an_opener_with_another_services_keys_is_told_before_a_piece_comes(make_service: Callable[..., Any]) -> None:
+    """It is refused with none of the analyzer's keys, and warned with some; one that does not say is not doubted."""
+    older, foreign = PrivateKey.generate(), PrivateKey.generate()
+    service = make_service(older=(older,))
+
+    def doubt(*keys: PrivateKey, role: str = "open", server: str = "analyzer") -> str | None:
+        calls = Calls("http://test", service.tokens.secrets[role], service.at(server), BITS, patience=0.0)
+        return doubt_of_keys(calls, keys)
+
+    assert service.analyzer.public_keys == [service.key.public.text, older.public.text]
+    assert doubt(service.key, older) is None and doubt(older, foreign, service.key) is None
+    words = doubt(service.key, foreign)
+    assert words is not None and older.public.text in words and service.key.public.text not in words
+    with pytest.raises(ParameterError, match="keys must be the analyzer's, which has") as refused:
+        doubt(foreign)
+    assert refused.value.value == foreign.public.text and service.key.public.text in refused.value.problem
+    assert doubt(foreign, server="shuffler") is None and doubt(foreign, role="read") is None
 
 
 def test_late_lost_and_foreign_answers_are_refused(elsewhere: Elsewhere) -> None:

@@ -16,11 +16,11 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.randomness import RandomBits
-from shuffledp.service import keys as keys_module
 from shuffledp.service import rotation
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.crypto import PrivateKey, SigningKey
+from shuffledp.service.key_notes import retired_keys
 from shuffledp.service.keys import (
     ANALYZER,
     MODELS,
@@ -360,4 +360,4 @@ def test_two_rotations_at_once_wait_for_each_other(folder: Path, monkeypatch: py
         held.enter_context(rotation._alone(folder))
         with pytest.raises(ParameterError, match="must be free, and process"):
             rotate_keys(folder, bits=BITS)
-    assert len(publics(folder)) == 1 and keys_module.retired_keys(folder) == {}
+    assert len(publics(folder)) == 1 and retired_keys(folder) == {}

@@ -125,6 +125,7 @@ def test_every_positions_batches_are_consistent(routing: Routing) -> None:
         assert place is not None and batch_id(*place) == name
         assert routing.schedule.batch_users(place[1], place[2]) == seats[0].size
         assert routing.batch_bytes(seats[0].size) == seats[0].size * seats[0].messages * CIPHERTEXT_BYTES
+    assert routing.batches == sum(len(seats) == seats[0].size for seats in members.values())
 
 
 @settings(deadline=None)

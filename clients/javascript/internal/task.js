@@ -187,6 +187,8 @@ export function keysOf(document) {
   const cascade = "hops" in document;
   const version = versionOf(document.routing, cascade);
   if (document.version !== version) refuse(`version must be ${version}`);
+  // With an issuer the version does not tell.
+  if ("expires" in document) refuse("expires is unknown to this client");
   if (document.suite !== SUITE) refuse(`suite must be ${SUITE}`);
   const inOrder = Array.isArray(listed) && listed.every((hop, place) => hop?.hop === place + 1);
   if (!inOrder || (cascade && (listed.length < 2 || listed.length > 3))) refuse("hops must be 2 or 3, in their order");

@@ -35,6 +35,7 @@ for (const [what, name, change, words] of [
   ["another version", "coins", (task) => (task.version = 3), /version must be 1/],
   ["an issuer in an old version", "coins", (task) => (task.routing.issuer = ISSUER), /version must be 4/],
   ["an issuer of another type", "coins", (task) => issued(task, { ...ISSUER, token_type: 1 }), /issuer must be of type 2/],
+  ["an issuer, and keys that expire", "coins", (task) => (issued(task, ISSUER), (task.expires = {})), /expires is unknown/],
   ["an issuer that is none", "coins", (task) => issued(task, null), /issuer must be of type 2/],
   ["a role's token where an issuer's is needed", "coins", (task) => issued(task, ISSUER), /token must be a Uint8Array/],
   ["another suite", "coins", (task) => (task.suite = "rot13"), /suite must be/],

@@ -42,16 +42,24 @@ class MakingOptions:
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
+        from shuffledp.service.expiry import check_not_expired
         from shuffledp.service.keys import load_verifying_key
         from shuffledp.service.rotation import current_public_key
 
         self.hops()
         self.named()
         current_public_key(self.keys)
+        check_not_expired(self.expires())
         load_verifying_key(self.keys)
         if self.out.exists():
             way_out = "name another: a campaign is never changed"
             raise ParameterError("out", str(self.out), "must be a new file", way_out)
+
+    def expires(self) -> dict[str, str]:
+        """The last days of those keys that expire."""
+        from shuffledp.service.key_notes import load_expiries
+
+        return load_expiries(self.keys, self.hop or ())
 
     def hops(self) -> "list[PublicKey]":
         """The keys of a cascade's hops; none for one shuffler."""
@@ -82,6 +90,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost
     from shuffledp.service.keys import load_public_key, load_verifying_key
+    from shuffledp.service.rotation import remember_task
 
     folder, out = making.keys, making.out
     made = Campaign.create(
@@ -94,6 +103,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
         allow_unbounded=making.allow_unbounded,
         hops=making.hops(),
         issuer=making.named(),
+        expires=making.expires(),
     )
     # As everybody will read it: what could not be read again is not written.
     made = Campaign.from_text(made.text)
@@ -110,6 +120,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(entry_of_served(made))
     settle_name(out)
+    remember_task(folder, made.id, made.public_key)
     more = {"out": out, "ledger": making.ledger}
     folders = KeyFolders(folder, tuple(making.hop or ()))
     seconds = measured.document()

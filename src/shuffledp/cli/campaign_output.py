@@ -52,7 +52,7 @@ def costs_in_words(
     """What people's devices and the servers are asked for."""
     from shuffledp.service.cost import LARGE_REPORT_BYTES
 
-    speed = f"at {1e3 * measured.seal_seconds:.2g} ms a message, measured on this machine"
+    speed = measured.speed_in_words(cost)
     large = cost.report_bytes_max > LARGE_REPORT_BYTES
     dear = (
         f"a report is larger than {LARGE_REPORT_BYTES:,} bytes: fewer features or shufflers, or more people a round, "

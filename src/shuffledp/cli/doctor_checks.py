@@ -24,6 +24,7 @@ from shuffledp.service.addresses import is_loopback
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import Calls
 from shuffledp.service.crypto import PrivateKey, PublicKey
+from shuffledp.service.problems import TASK_ENDED
 from shuffledp.service.store import inspect_store
 from shuffledp.service.store.passwords import without_password
 from shuffledp.service.task import Task
@@ -62,6 +63,12 @@ class Check(NamedTuple):
     status: str
     found: str
     to_do: str = ""
+
+
+ENDED_ELSEWHERE = (
+    "end it at the servers before that one, too: `shuffledp store end STORE TASK`, "
+    "where --drop deletes batches that wait and will never be taken"
+)
 
 
 class Checks(list[Check]):
@@ -247,6 +254,7 @@ class Checks(list[Check]):
                 401: "the server has other tokens: give it this folder's tokens.json",
                 404: "start the server with --task, or send it the task as admin",
             }.get(getattr(wrong, "status", 0), "see the server's log")
+            to_do = ENDED_ELSEWHERE if getattr(wrong, "kind", "") == TASK_ENDED.name else to_do
             self.append(Check(f"{role} serves the task", "fail", str(wrong), to_do))
             return
         answered = time.time()
@@ -262,6 +270,10 @@ class Checks(list[Check]):
             done = f"batches read: {document.get('batches_read', '?')}, void: {document.get('batches_void', '?')}"
         to_do = "it has another document under this id: send it the task's file again"
         self.verdict(f"{role} serves the task", same, f"token for {token}; {done}", to_do)
+        if document.get("ended"):
+            self.append(
+                Check(f"{role} has ended the task", "warn", "it takes no batch of it any more", ENDED_ELSEWHERE)
+            )
         there = document.get("time")
         if not isinstance(there, int | float):
             found = "the server does not say its time"

@@ -7,6 +7,8 @@ from pathlib import Path
 from shuffledp.cli.doctor_checks import Check, Checks, name_of_store
 from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.needing import needed_keys
+from shuffledp.service.expiry import today
+from shuffledp.service.key_notes import load_expiries
 from shuffledp.service.keys import ANALYZER, MODELS, PUBLIC, load_public_key, load_tokens
 from shuffledp.service.rotation import whereabouts
 from shuffledp.service.store import inspect_store, look_into_analyzer
@@ -20,6 +22,10 @@ def look_at_older_keys(checks: Checks, folder: Path) -> None:
         checks.append(
             Check("folder of keys", "fail", found, f"run: chmod 700 {folder}, and compare {PUBLIC} with tasks")
         )
+    with checks.noting("the key's last day"):
+        for day in load_expiries(folder).values():
+            to_do = f"run: shuffledp keys rotate {folder}; no task is created for it any more, and nobody seals to it"
+            checks.verdict("the key's last day", day >= today().isoformat(), day, to_do)
     with checks.noting("older keys"):
         files = [file.name for kind in (ANALYZER, MODELS) for file in kind.files(folder) if "-" in file.name]
         for kind in (ANALYZER, MODELS):

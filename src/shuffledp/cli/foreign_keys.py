@@ -76,6 +76,45 @@ def doubt_of_tokens(analyzer: str, token: str) -> str | None:
     return None
 
 
+def check_next_hop(url: str, token: str, hop: int | None, texts: Sequence[str]) -> None:
+    """Refuse an address that batches must not go to: that of another hop than the next one, or of a server too early.
+
+    A server that does not answer now, or is of a version that does not say what it is, is not doubted: what it cannot
+    take it refuses, and batches wait.
+
+    Args:
+        url: where batches are to go.
+        token: what the shuffler is let in with there.
+        hop: which hop of a cascade the shuffler is; None where it is none.
+        texts: of the tasks and campaigns that it is to serve.
+
+    Raises:
+        ParameterError: what answers there is another hop.
+    """
+    import httpx
+
+    from shuffledp.service.hops import MOST_HOPS, hops_of_task
+
+    try:
+        with httpx.Client(timeout=_SECONDS) as http:
+            answer = http.get(f"{url.rstrip('/')}/v1/hop", headers={"Authorization": f"Bearer {token}"})
+            document = answer.json() if answer.status_code == 200 else None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+        return
+    if not isinstance(document, dict) or document.get("role") not in ("shuffler", "analyzer"):
+        return
+    role, place = document["role"], document.get("hop")
+    is_last = all(len(hops_of_task(text)) <= (hop or 1) for text in texts)
+    if (role == "analyzer" and is_last) or (role == "shuffler" and hop is not None and place == hop + 1):
+        return
+    there = "the analyzer" if role == "analyzer" else "a shuffler that is no hop" if place is None else f"hop {place}"
+    wanted = "the analyzer"
+    if hop is not None and hop < MOST_HOPS:
+        wanted = f"hop {hop + 1}" + (" or the analyzer" if is_last else "")
+    way_out = "give the address of the server after this one; nothing was changed"
+    raise ParameterError("next", url, f"must be {wanted}, and is {there}", way_out)
+
+
 @contextmanager
 def where_keys_went(folder: Path) -> Iterator[None]:
     """A refusal for want of a key says what became of the key, where the folder tells."""

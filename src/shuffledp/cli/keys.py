@@ -32,27 +32,44 @@ Folder = Annotated[Path, typer.Argument(help="The folder of keys.", metavar="FOL
 ForIssuer = Annotated[
     str | None, typer.Option("--issuer", help="Of whoever signs people's tokens: its host name.", metavar="NAME")
 ]
+Expires = Annotated[
+    str | None,
+    typer.Option(help="The key's last day, or days from today: no task or report afterwards.", metavar="DATE|DAYS"),
+]
 ForHop = Annotated[bool, typer.Option("--hop", help="Of one hop of a cascade, made by whoever runs it.")]
 
 
 @keys_app.command("make")
-def make(folder: NewFolder, hop: ForHop = False, issuer: ForIssuer = None, as_json: options.AsJson = False) -> None:
+def make(
+    folder: NewFolder,
+    hop: ForHop = False,
+    issuer: ForIssuer = None,
+    expires: Expires = None,
+    as_json: options.AsJson = False,
+) -> None:
     """Make the keys of a service: one pair for the analyzer, or for a hop of a cascade, and a token for each role.
 
     With --issuer: those of whoever says who may take part in one task or campaign.
     """
     if issuer is not None:
-        if hop:
-            raise ParameterError("issuer", issuer, "and --hop must not both be given", "make a folder for each")
+        for other, said in (("hop", hop), ("expires", expires is not None)):
+            if said:
+                problem = f"and --{other} must not both be given"
+                raise ParameterError(
+                    "issuer", issuer, problem, "make a folder for each; an issuer's key ends with its task"
+                )
         _make_issuers(folder, issuer, as_json=as_json)
         return
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.expiry import last_day
     from shuffledp.service.keys import make_hop_keys, make_keys
 
-    public = (make_hop_keys if hop else make_keys)(folder, bits=RandomBits.secure())
+    last = None if expires is None else last_day(expires)
+    public = (make_hop_keys if hop else make_keys)(folder, bits=RandomBits.secure(), expires=last)
     who = _for_a_hop() if hop else _for_the_analyzer()
     if as_json:
-        print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "files": list(who)})
+        made = {"schema": 1, "folder": str(folder), "public_key": public.text, "files": list(who)}
+        print_json(made if last is None else {**made, "expires": last})
         return
     show(facts(f"Keys in {folder}: who needs which file", list(who.items())))
     if hop:
@@ -132,15 +149,19 @@ def _for_a_hop() -> dict[str, str]:
 def rotate(
     folder: Folder,
     tokens: Annotated[bool, typer.Option("--tokens", help="The tokens instead of the key pairs.")] = False,
+    expires: Expires = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Make new keys current; tasks of the older ones are served, and older tokens taken, until they are retired."""
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.expiry import last_day
     from shuffledp.service.keys import ANALYZER, MODELS, is_hops
     from shuffledp.service.rotation import rotate_keys, rotate_tokens
 
-    bits = RandomBits.secure()
+    bits, last = RandomBits.secure(), None if expires is None else last_day(expires)
     if tokens:
+        if last is not None:
+            raise ParameterError("expires", expires, "must be left out: tokens have no last day", "retire them instead")
         older = {role: len(some) for role, some in rotate_tokens(folder, bits=bits).older.items()}
         if as_json:
             print_json({"schema": 1, "folder": str(folder), "older_tokens": older})
@@ -152,7 +173,7 @@ def rotate(
         show(facts(f"New tokens in {folder}", rows))
         next_steps([("when everybody has a new one", f"keys retire {folder} --tokens")])
         return
-    public = rotate_keys(folder, bits=bits)
+    public = rotate_keys(folder, bits=bits, expires=last)
     files = [file.name for kind in (ANALYZER, MODELS) for file in kind.files(folder) if "-" in file.name]
     if as_json:
         print_json({"schema": 1, "folder": str(folder), "public_key": public.text, "older_keys": files})
@@ -193,10 +214,14 @@ def retire(
     key: Annotated[
         list[str] | None, typer.Option(help="An older key's file; all of them if left out.", metavar="NAME")
     ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Though a task was created for one that is in none of the stores.")
+    ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="The older tokens instead of the older keys.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
+    from shuffledp.service.key_notes import created_tasks
     from shuffledp.service.rotation import retire_keys, retire_tokens
 
     if tokens:
@@ -216,10 +241,12 @@ def retire(
             )
     with ExitStack() as held:
         # Held while keys are destroyed: nobody is given a task meanwhile that would need one.
-        done = retire_keys(folder, _needed(held, store), key or ())
+        done = retire_keys(folder, _needed(held, store, {} if force else created_tasks(folder)), key or ())
     if done.kept:
         who = "; ".join(f"{file} by {_listed(needs)}" for file, needs in done.kept.items())
         way_out = "let it finish, or end it with `shuffledp store end`; --key NAME retires another"
+        if _ELSEWHERE in who:
+            way_out = f"name every analyzer's store, or hand that task over; --force if it is not used; {way_out}"
         raise ParameterError("folder", str(folder), f"must have older keys that nothing needs, not {who}", way_out)
     if as_json:
         print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed)})
@@ -235,8 +262,17 @@ def _listed(needs: tuple[str, ...], most: int = 3) -> str:
     return ", ".join(needs[:most]) + more
 
 
-def _needed(held: ExitStack, addresses: list[str]) -> dict[str, list[str]]:
-    """What still needs which key, by the text of its public half."""
+_ELSEWHERE = "which is in none of these stores"
+
+
+def _needed(held: ExitStack, addresses: list[str], created: dict[str, str]) -> dict[str, list[str]]:
+    """What still needs which key, by the text of its public half.
+
+    Args:
+        held: holds the stores as long as it lasts.
+        addresses: of analyzers' stores.
+        created: the keys of tasks that were created, by the tasks' ids: those that no store has may be about to begin.
+    """
     from contextlib import closing
 
     from shuffledp.service.analyzer.needing import needed_keys
@@ -247,7 +283,15 @@ def _needed(held: ExitStack, addresses: list[str]) -> dict[str, list[str]]:
         opened = held.enter_context(closing(_existing(address, open_analyzer_store)))
         for key, who in opened.read(needed_keys).items():
             needed.setdefault(key, []).extend(who)
+        created = {name: key for name, key in created.items() if name not in opened.read(_tasks)}
+    for name, key in created.items():
+        needed.setdefault(key, []).append(f"task {name[:12]}, {_ELSEWHERE}")
     return needed
+
+
+def _tasks(records: Any) -> Any:
+    """Every task that a store has, or had: that it was stays known."""
+    return records.tasks()
 
 
 def _existing(address: str, open_store: Any) -> Any:

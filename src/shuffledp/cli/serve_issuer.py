@@ -1,11 +1,13 @@
 """`shuffledp serve issuer`: signs one token a person, for trials and small groups."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from shuffledp.cli.serve import AllowOrigin, BehindProxy, Host, Port, TlsCert, TlsKey, Uds, run_servers
+from shuffledp.cli.serve import AllowOrigin, BehindProxy, Host, Port, TlsCert, TlsKey, Uds
+from shuffledp.cli.serve_making import run_servers
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ def serve_issuer(
     address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
     origins = Origins.of(allow_origin)
 
-    def make() -> "Server":
+    def make(undo: ExitStack) -> "Server":
         from shuffledp.randomness import RandomBits
         from shuffledp.service.admission.issuer_app import IssuerServer, issuer_app
         from shuffledp.service.admission.issuer_keys import load_issuer, load_issuer_key
@@ -43,6 +45,8 @@ def serve_issuer(
 
         people = people_of(read_invitations(invitations))
         desk = IssuerDesk(load_issuer(keys), load_issuer_key(keys), people, RandomBits.secure(), each)
-        return uvicorn_server(issuer_app(IssuerServer(desk, open_issuer_store(store)), origins), address)
+        opened = open_issuer_store(store)
+        undo.callback(opened.close)
+        return uvicorn_server(issuer_app(IssuerServer(desk, opened), origins), address)
 
     run_servers({"issuer": (address, make)})

@@ -60,15 +60,17 @@ def create(
     from shuffledp.service.admission.issuer_keys import load_issuer
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
+    from shuffledp.service.key_notes import load_expiries
     from shuffledp.service.keys import load_hop_public_key
-    from shuffledp.service.rotation import current_public_key
+    from shuffledp.service.rotation import current_public_key, remember_task
     from shuffledp.service.task import Task
 
     key, hops = current_public_key(keys), [load_hop_public_key(each) for each in hop or ()]
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
     named = None if issuer is None else load_issuer(issuer)
-    made = Task.create(plan, key, bits=RandomBits.secure(), allow_unbounded=allow_unbounded, hops=hops, issuer=named)
+    expires, bits = load_expiries(keys, hop or ()), RandomBits.secure()
+    made = Task.create(plan, key, bits=bits, allow_unbounded=allow_unbounded, hops=hops, expires=expires, issuer=named)
     budget = None if ledger is None else Ledger.load(ledger)
     cost = TaskCost.of(made.routing)
     measured = MeasuredCost.of(cost)
@@ -82,6 +84,7 @@ def create(
             # Between writing and naming the file: if the budget refuses, there is no file; if it is there, it is paid.
             budget.spend(entry_of_served(made))
     settle_name(out)
+    remember_task(keys, made.id, key)
     more = {"out": out, "ledger": ledger}
     folders = KeyFolders(keys if keys.is_dir() else None, tuple(hop or ()))
     _report(made, as_json=as_json, more=more, measured=measured.document(), folders=folders)
@@ -122,7 +125,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
 def _cost_in_words(task: "Task", cost: "TaskCost", measured: "MeasuredCost") -> list[tuple[str, str | None]]:
     from shuffledp.service.cost import LARGE_REPORT_BYTES
 
-    users, speed = task.routing.users, f"at {1e3 * measured.seal_seconds:.2g} ms a message, measured on this machine"
+    users, speed = task.routing.users, measured.speed_in_words(cost)
     large = f", more than {LARGE_REPORT_BYTES:,}" if cost.report_bytes_max > LARGE_REPORT_BYTES else ""
     messages = f"at most {cost.report_messages_max:,} messages, {cost.report_bytes_max:,} bytes{large}"
     return [

@@ -21,7 +21,9 @@ def work_opener(
     processes: Annotated[int, typer.Option(help="How many open at once; 0 for one a core.", metavar="N", min=0)] = 0,
 ) -> None:
     """Open pieces of large batches for an analyzer, until interrupted: as many of these as one likes, anywhere."""
+    from shuffledp.cli.servers import calls_to
     from shuffledp.service.analyzer.opening_processes import open_until_told
+    from shuffledp.service.analyzer.remote import doubt_of_keys
     from shuffledp.service.client.calls import check_url
     from shuffledp.service.keys import ANALYZER, load_token
     from shuffledp.service.telemetry import log_to_stderr
@@ -29,6 +31,9 @@ def work_opener(
     url, token = check_url(analyzer, "analyzer"), load_token(token_file)
     # Older ones, too: tasks that name them go on.
     ring = ANALYZER.ring(keys)
+    with calls_to(url, "analyzer", token, patience=0.0) as calls:
+        if doubt := doubt_of_keys(calls, ring):
+            typer.echo(f"warning: {doubt}", err=True)
     log_to_stderr()
     typer.echo(f"opening for {url}; interrupt (Ctrl-C) to stop: what is not finished is opened by others", err=True)
     counted = open_until_told(url, ring, token, processes)

@@ -1,16 +1,15 @@
 """The page of a campaign: its models by number, its rounds, and what is proved about them."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from dataclasses import asdict
 from typing import Any
 
 from shuffledp.dashboard.elements import Html, element, facts, joined, section, table
 from shuffledp.dashboard.knowledge import about_a_person, collusions_table, costs, spending
 from shuffledp.dashboard.layout import warnings_of
+from shuffledp.dashboard.pages import AnalyzerPages
 from shuffledp.files import plain
 from shuffledp.learn.live.described import described
-from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.cost import TaskCost
 from shuffledp.service.models import Model, unchecked_model
@@ -21,17 +20,8 @@ _LAST_MODELS = 10
 _LONGEST = 200
 
 
-@dataclass(frozen=True)
-class CampaignPages:
-    """Pages of an analyzer's campaigns.
-
-    Attributes:
-        server: the analyzer.
-        ledger: the budget that it charges; None where it charges none.
-    """
-
-    server: AnalyzerServer
-    ledger: Path | None = None
+class CampaignPages(AnalyzerPages):
+    """Pages of an analyzer's campaigns."""
 
     def listed(self) -> Html | None:
         """All campaigns, with how far each is; None where there are none."""

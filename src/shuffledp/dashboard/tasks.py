@@ -3,15 +3,14 @@
 import threading
 from collections import deque
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 from shuffledp.dashboard.charts import chart_of, line_of
 from shuffledp.dashboard.elements import Html, element, facts, joined, listing_table, section, table
 from shuffledp.dashboard.knowledge import about_a_person, collusions_table, costs, spending
 from shuffledp.dashboard.layout import warnings_of
+from shuffledp.dashboard.pages import AnalyzerPages
 from shuffledp.protocols.presentation import View
-from shuffledp.service.analyzer.server import AnalyzerServer
 from shuffledp.service.cost import TaskCost
 from shuffledp.service.presenting import counted, error_in_words, in_words, presented
 from shuffledp.service.store.contract import Progress, Release
@@ -23,16 +22,9 @@ _COLUMNS = ("time", "estimate", "standard_error", "bound", "confidence", "droppe
 
 
 @dataclass
-class TaskPages:
-    """Pages of an analyzer's tasks; what never changes of one is made once.
+class TaskPages(AnalyzerPages):
+    """Pages of an analyzer's tasks; what never changes of one is made once."""
 
-    Attributes:
-        server: the analyzer.
-        ledger: the budget that it charges; None where it charges none.
-    """
-
-    server: AnalyzerServer
-    ledger: Path | None = None
     _fixed: dict[str, Html] = field(default_factory=dict, repr=False)
     _tails: dict[str, deque[dict[str, Any]]] = field(default_factory=dict, repr=False)
     _reading: threading.Lock = field(default_factory=threading.Lock, repr=False)

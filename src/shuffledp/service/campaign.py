@@ -23,8 +23,10 @@ from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
 from shuffledp.service.admission.private_tokens import Issuer
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
+from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
 from shuffledp.service.hops import version_with
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document
+from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.rounds import RoundsRouting, round_id, split_round
 from shuffledp.service.routing import Routing
 from shuffledp.service.task import RoundTask, canonical, version_of
@@ -62,7 +64,7 @@ class Waiting:
 
 
 @dataclass(frozen=True)
-class Campaign:
+class Campaign(NamesRecipients):
     """An immutable document; everything else follows from it.
 
     Attributes:
@@ -92,6 +94,7 @@ class Campaign:
         drop_after: float | None = None,
         allow_unbounded: bool = False,
         hops: Sequence[PublicKey] = ONE_SHUFFLER,
+        expires: Expiries = NEVER,
         issuer: Issuer | None = None,
     ) -> Self:
         """A new campaign for a learner.
@@ -105,12 +108,13 @@ class Campaign:
             drop_after: seconds after which a round that has not filled is dropped; None waits.
             allow_unbounded: take plans with warnings, such as that one device that lies can void a batch.
             hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
+            expires: the last days of those keys that expire.
             issuer: whose tokens seats are given for, one a visit, with a key that no other campaign has; None for
                 whoever has the token for enrol, which is for trials.
 
         Raises:
             ParameterError: the learner cannot run live, cannot go on without a round that is to be dropped, can be
-                spoiled where that was not allowed, or has a batch that is too large to travel.
+                spoiled where that was not allowed, or has a batch that is too large to travel; or a key has expired.
         """
         if drop_after is not None and not learner.takes_void:
             problem = "must be left out: a running sum cannot go on without a batch"
@@ -124,13 +128,14 @@ class Campaign:
         if rows is not None:
             rows.check_step(_first_step(learner))
         checked = check_hops(hops, key)
+        check_not_expired(expires)
         routing = _routing(learner, drop_after is not None, len(checked), issuer)
         seatings = [{**_counted(seating), "plan": seating.plan.document()} for seating in learner.seatings]
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
         return cls(
             canonical(
                 {
-                    "version": version_with(bool(checked), VERSION, issuer is not None),
+                    "version": version_with(checked, VERSION, expires, issuer=issuer is not None),
                     "nonce": new_id(bits=bits),
                     "suite": SUITE_NAME,
                     "public_key": key.text,
@@ -142,6 +147,7 @@ class Campaign:
                     "waiting": Waiting(seconds=drop_after).document(),
                     "warnings": warnings,
                     **({"hops": hops_document(checked)} if checked else {}),
+                    **({"expires": dict(expires)} if expires else {}),
                 }
             )
         )
@@ -166,7 +172,7 @@ class Campaign:
         if campaign.routing != own or document["routing"] != own.document():
             raise DataError("campaign.routing", "another", "must be the learner's", _AGAIN)
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
-        fields = _FIELDS | ({"hops"} if hops else set())
+        fields = _FIELDS | ({"hops"} if hops else set()) | ({"expires"} if campaign.expires else set())
         if not is_id(document.get("nonce")) or document.get("warnings") != warnings or set(document) != fields:
             raise DataError("campaign", "other fields", "must be what was created, warnings and all", _AGAIN)
         if campaign.waiting.seconds is not None and not learner.takes_void:
@@ -253,16 +259,6 @@ class Campaign:
         return Waiting.from_document(self.document.get("waiting"))
 
     @property
-    def public_key(self) -> PublicKey:
-        """What devices encrypt to."""
-        return PublicKey.from_text(str(self.document.get("public_key")))
-
-    @cached_property
-    def hops(self) -> tuple[PublicKey, ...]:
-        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
-        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
-
-    @property
     def signing_key(self) -> VerifyingKey:
         """What devices check models with."""
         return VerifyingKey.from_text(str(self.document.get("signing_key")))
@@ -278,7 +274,8 @@ class Campaign:
             return None
         plan = self.seatings[seating].plan
         routing = self.routing.layouts[seating]
-        return RoundTask(round_id(self.id, number, seating), plan, routing, self.public_key, self.hops)
+        name = round_id(self.id, number, seating)
+        return RoundTask(name, plan, routing, self.public_key, self.hops, expires=self.expires)
 
     def round_of_id(self, task_id: str) -> RoundTask | None:
         """The round that is served under this id; None where it is none of the campaign's."""

@@ -5,10 +5,11 @@ shuffler knows of it, without any code that opens a message.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shuffledp.errors import DataError
+from shuffledp.service.expiry import EXPIRING_VERSION, NEVER, Expiries
 
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
@@ -17,15 +18,23 @@ ADMISSION_VERSION = 4
 """Of the documents that name an issuer, in a cascade or not: earlier programs would let in whoever is enrolled."""
 
 
-def version_with(hops: bool, plain: int, issuer: bool = False) -> int:
-    """The version of a document of a task or a campaign.
+def version_with(hops: Sequence[Any], plain: int, expires: Expiries = NEVER, *, issuer: bool = False) -> int:
+    """The version of a document of a task or a campaign: the highest of what it has.
 
     Args:
-        hops: whether it is a cascade's.
-        plain: the version of one that is not, and names no issuer.
+        hops: of a cascade; none for one shuffler.
+        plain: the version of one that has nothing else.
+        expires: the last days of its keys.
         issuer: whether it names an issuer.
+
+    >>> version_with((), 1), version_with([1, 2], 1), version_with([1, 2], 1, {"k": "2999-12-31"}, issuer=True)
+    (1, 2, 4)
     """
-    return ADMISSION_VERSION if issuer else CASCADE_VERSION if hops else plain
+    if issuer:
+        return ADMISSION_VERSION
+    if expires:
+        return EXPIRING_VERSION
+    return CASCADE_VERSION if hops else plain
 
 
 def key_texts(document: Any) -> list[str]:

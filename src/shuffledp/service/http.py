@@ -33,7 +33,7 @@ from shuffledp.service.problems import (
 )
 from shuffledp.service.server import TaskServer
 from shuffledp.service.telemetry import LOG, Metrics
-from shuffledp.service.tokens import ADMIN, Tokens
+from shuffledp.service.tokens import ADMIN, HOP, Tokens
 
 S = TypeVar("S", bound=TaskServer[Any, Any, Any])
 Handler = Callable[[Request], Awaitable[Response]]
@@ -194,6 +194,11 @@ class Endpoints(Generic[S]):
         body = await read_body(request, _LARGEST_TASK)
         task_id, new = await asyncio.to_thread(self.server.add_task, text_of(body))
         return JSONResponse({"task_id": task_id}, 201 if new else 200)
+
+    @operation("GET /v1/hop", {200: "Its place."}, HOP)
+    async def show_hop(self, request: Request) -> Response:
+        """Where batches have come to: a shuffler, with the number of its hop if it is one of a cascade, or the end."""
+        return JSONResponse({"role": self.server.metrics.role, "hop": self.server.hop})
 
     @operation("GET /healthz", {200: "It is."}, gives=(TEXT,))
     async def health(self, request: Request) -> Response:

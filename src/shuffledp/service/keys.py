@@ -13,6 +13,10 @@ Of a folder whose keys were rotated (`shuffledp.service.rotation`) also
     models-<name>.key    an older signing key: of campaigns that were created with it
     retired.json         older keys that were destroyed, and when
 
+and of one that tasks were created with
+
+    created.json         their ids, and which key each names: until an analyzer has a task, nothing else knows of it
+
 No party needs the whole folder. The shuffler must not have `analyzer.key`: with it, it could read what it mixes.
 
 Every hop of a cascade has a folder of its own, made by whoever runs that hop, with tokens of its own:
@@ -46,9 +50,11 @@ from shuffledp.service.tokens import OPEN, ROLES, Tokens
 VERSION = 1
 # Of a tokens.json that has older tokens, too: earlier programs must not take it for one without.
 WITH_OLDER = 2
+# Of a public half that has a last day: earlier programs must not take it for one without.
+WITH_EXPIRY = 2
 PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
-RETIRED = "retired.json"
+RETIRED, CREATED = "retired.json", "created.json"
 HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
 HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
 """The roles that a hop has tokens for: nobody opens its batches for it."""
@@ -89,9 +95,10 @@ class PairFiles(Generic[S]):
         """The file of a secret half."""
         return _json({"version": VERSION, self.secret_field: key.text})
 
-    def public_text(self, key: S) -> str:
-        """The file of a public half."""
-        return _json({"version": VERSION, self.public_field: key.public.text})
+    def public_text(self, key: S, expires: str | None = None) -> str:
+        """The file of a public half, with its last day if it has one."""
+        more = {} if expires is None else {"expires": expires}
+        return _json({"version": WITH_EXPIRY if more else VERSION, self.public_field: key.public.text, **more})
 
     def read(self, file: Path) -> S:
         """A secret half from its file; refused if anybody but its owner may read it."""
@@ -116,7 +123,7 @@ class PairFiles(Generic[S]):
 
     def _ring(self, folder: Path, *, must_fit: bool) -> tuple[S, ...]:
         files = self.files(folder) or [folder / self.private]
-        current = _field(folder / self.public, self.public_field) if (folder / self.public).exists() else None
+        current = _public(folder / self.public, self.public_field) if (folder / self.public).exists() else None
         try:
             found: list[S] = list({key.raw: key for key in map(self.read, files)}.values())
         except ParameterError:
@@ -153,8 +160,13 @@ def token_name(role: str) -> str:
     return f"{role}.token"
 
 
-def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+def make_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> PublicKey:
     """An analyzer's keys in a new folder that only its owner can look into; one that holds anything is refused.
+
+    Args:
+        folder: where.
+        bits: where tokens come from; must be secure.
+        expires: the last day on which tasks are created for the key, and reports sealed to it; None for no such day.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -167,7 +179,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         folder,
         {
             PRIVATE: ANALYZER.secret_text(private),
-            PUBLIC: ANALYZER.public_text(private),
+            PUBLIC: ANALYZER.public_text(private, expires),
             SIGNING: MODELS.secret_text(signing),
             VERIFYING: MODELS.public_text(signing),
         },
@@ -176,7 +188,7 @@ def make_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     return private.public
 
 
-def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+def make_hop_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> PublicKey:
     """The keys of one hop of a cascade in a new folder, as `make_keys` makes an analyzer's.
 
     >>> import tempfile
@@ -186,9 +198,8 @@ def make_hop_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
     True
     """
     private = PrivateKey.generate()
-    make_folder(
-        folder, {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private)}, bits, HOP_ROLES
-    )
+    files = {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private, expires)}
+    make_folder(folder, files, bits, HOP_ROLES)
     return private.public
 
 
@@ -260,7 +271,7 @@ def load_private_key(path: Path) -> PrivateKey:
 
 def load_public_key(path: Path) -> PublicKey:
     """The key that clients encrypt to, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, PUBLIC), "public_key"))
+    return PublicKey.from_text(_public(key_file(path, PUBLIC), "public_key"))
 
 
 def is_hops(folder: Path) -> bool:
@@ -270,12 +281,12 @@ def is_hops(folder: Path) -> bool:
 
 def load_hop_key(path: Path) -> PrivateKey:
     """A hop's key from its folder or file; refused if anybody but its owner may read it."""
-    return PrivateKey.from_text(_field(_file(path, HOP_PRIVATE), "private_key"))
+    return PrivateKey.from_text(_field(key_file(path, HOP_PRIVATE), "private_key"))
 
 
 def load_hop_public_key(path: Path) -> PublicKey:
     """The key of a hop's layer, from its folder or file."""
-    return PublicKey.from_text(_field(_file(path, HOP_PUBLIC), "public_key"))
+    return PublicKey.from_text(_public(key_file(path, HOP_PUBLIC), "public_key"))
 
 
 def load_signing_key(path: Path) -> SigningKey:
@@ -285,12 +296,12 @@ def load_signing_key(path: Path) -> SigningKey:
 
 def load_verifying_key(path: Path) -> VerifyingKey:
     """What devices check models with, from its folder or file."""
-    return VerifyingKey.from_text(_field(_file(path, VERIFYING), "signing_key"))
+    return VerifyingKey.from_text(_field(key_file(path, VERIFYING), "signing_key"))
 
 
 def load_tokens(path: Path) -> Tokens:
     """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
-    document = key_document(_file(path, TOKENS), VERSION, WITH_OLDER)
+    document = key_document(key_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
@@ -330,7 +341,7 @@ def check_private(file: Path, parameter: str) -> None:
             raise DataError(parameter, str(file), problem, f"run: chmod 600 {file}, or make new keys if others read it")
 
 
-def _file(path: Path, name: str) -> Path:
+def key_file(path: Path, name: str) -> Path:
     """The file of this name, where the path is its folder; refused if it holds a secret that others may read."""
     file = path / name if path.is_dir() else path
     if name not in _PUBLIC_FILES:
@@ -338,20 +349,15 @@ def _file(path: Path, name: str) -> Path:
     return file
 
 
-def _field(file: Path, name: str) -> str:
-    value = key_document(file).get(name)
+def _public(file: Path, name: str) -> str:
+    return _field(file, name, VERSION, WITH_EXPIRY)
+
+
+def _field(file: Path, name: str, *versions: int) -> str:
+    value = key_document(file, *versions).get(name)
     if not isinstance(value, str):
         raise DataError("keys", str(file), f"must have a {name}", _MAKE)
     return value
-
-
-def retired_keys(folder: Path) -> dict[str, str]:
-    """Keys that were destroyed, by their public halves' texts, with the day."""
-    file = folder / RETIRED
-    if not file.exists():
-        return {}
-    found = key_document(file).get("keys")
-    return dict(found) if isinstance(found, dict) else {}
 
 
 def _instead(file: Path) -> str:

@@ -20,8 +20,11 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import locked, settle_name
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PublicKey
+from shuffledp.service.expiry import check_not_expired
+from shuffledp.service.key_notes import created_tasks, load_expiries, retired_keys
 from shuffledp.service.keys import (
     ANALYZER,
+    CREATED,
     MODELS,
     PUBLIC,
     RETIRED,
@@ -32,7 +35,6 @@ from shuffledp.service.keys import (
     is_overwritten,
     load_public_key,
     load_tokens,
-    retired_keys,
     token_name,
     tokens_text,
     write_secret,
@@ -56,12 +58,13 @@ class Retired:
     kept: Mapping[str, tuple[str, ...]]
 
 
-def rotate_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
+def rotate_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> PublicKey:
     """Make a new key pair current, and a new pair for models; the older ones stay until they are retired.
 
     Args:
         folder: made by `make_keys`, with the analyzer's secret half.
         bits: must be secure.
+        expires: the last day of the new key; None for no such day, whatever the older one had.
 
     Returns:
         The public half that new tasks are encrypted to from now on.
@@ -79,9 +82,10 @@ def rotate_keys(folder: Path, *, bits: RandomBits) -> PublicKey:
         for kind in kinds:
             _tidy(folder, kind)
             new = kind.kind.generate()
+            last = expires if kind is ANALYZER else None
             _put(folder / kind.older(new), kind.secret_text(new))
             # The one step: from here on the new pair is the current one.
-            _put(folder / kind.public, kind.public_text(new), mode=0o644)
+            _put(folder / kind.public, kind.public_text(new, last), mode=0o644)
             _tidy(folder, kind)
     return load_public_key(folder)
 
@@ -161,11 +165,35 @@ def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]], only: Sequenc
     return Retired(tuple(file for file, _ in doomed), {})
 
 
+def remember_task(path: Path, task_id: str, key: PublicKey) -> bool:
+    """Write down that a task was created for a key, beside the key: it is not retired before an analyzer has the task.
+
+    Args:
+        path: what the task was created with: a folder, or a public half's file.
+        task_id: the task's or the campaign's id.
+        key: the analyzer's public half that it names.
+
+    Returns:
+        Whether it was written down: not where there is no secret half, which is all that could be destroyed, or where
+        nothing can be written.
+    """
+    if not path.is_dir() or not ANALYZER.files(path) or is_hops(path):
+        return False
+    try:
+        with _alone(path):
+            known = {**created_tasks(path), task_id: key.text}
+            _put(path / CREATED, json.dumps({"version": VERSION, "tasks": known}, indent=2) + "\n")
+    except ParameterError:
+        return False
+    return True
+
+
 def current_public_key(path: Path) -> PublicKey:
     """The key that new tasks are encrypted to, from its folder or file, where it can be known that it is of use.
 
     Raises:
         DataError: it was destroyed, or the folder has secret halves and none is its.
+        ParameterError: it has expired.
     """
     public = load_public_key(path)
     folder = path if path.is_dir() else path.parent
@@ -175,6 +203,7 @@ def current_public_key(path: Path) -> PublicKey:
         what = f"names a key that was destroyed on {gone}" if gone else "names a key whose secret half is not beside it"
         way_out = f"put the current {PUBLIC} back: nobody could read what is encrypted to this one"
         raise DataError("keys", public.text, f"must be of use, and {folder / PUBLIC} {what}", way_out)
+    check_not_expired(load_expiries(path))
     return public
 
 

@@ -67,7 +67,7 @@ class RoundsRouting:
         # All have the same issuer, which is named once.
         layouts = [replace(each, issuer=None).document() for each in self.layouts]
         named = {} if self.issuer is None else {"issuer": self.issuer.document()}
-        version = version_with(False, VERSION, bool(named))
+        version = version_with((), VERSION, issuer=bool(named))
         return {"version": version, "rounds": self.rounds, "layouts": layouts, "drops": self.drops, **named}
 
     @classmethod

@@ -324,6 +324,19 @@ class Routing(BatchLayout):
             return None
         return (level, first, end) if (level, first, end) in self._joined(end - 1) else None
 
+    @cached_property
+    def batches(self) -> int:
+        """How many batches there are when everybody has reported; those that would need more people never fill.
+
+        >>> messages = {10: 3, 20: 2, 30: 2}
+        >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
+        >>> routing.batches, replace(routing, users=25).batches
+        (5, 2)
+        """
+        # Each is counted at its last slot.
+        full = self.schedule.place_of(self.users)[0]
+        return sum(end - 1 == slot for slot in range(full) for _, _, end in self._joined(slot))
+
     def _joined(self, slot: int) -> list[tuple[int, int, int]]:
         return joined_batches(self.schedule, slot, every_slot=self.every_slot)
 
@@ -334,7 +347,7 @@ class Routing(BatchLayout):
         messages = {str(size): count for size, count in sorted(self.messages.items())}
         shape |= {name: getattr(self, name) for name in _CASCADE if self.layers}
         shape |= {"issuer": self.issuer.document()} if self.issuer is not None else {}
-        version = version_with(bool(self.layers), VERSION, self.issuer is not None)
+        version = version_with(range(self.layers), VERSION, issuer=self.issuer is not None)
         return {"version": version, **shape, "messages": messages, "ciphertext_bytes": self.ciphertext_bytes}
 
     @classmethod

@@ -6,10 +6,11 @@ from typing import Any, Generic, TypeVar
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.chores import Chores
+from shuffledp.service.delivery import check_same
 from shuffledp.service.ended import Ended
 from shuffledp.service.problems import TASK_ENDED, TASK_UNKNOWN, RefusedError
 from shuffledp.service.store.contract import Store, TaskRecords
-from shuffledp.service.telemetry import Metrics
+from shuffledp.service.telemetry import Metrics, log
 
 R = TypeVar("R", bound=TaskRecords)
 T = TypeVar("T")
@@ -71,14 +72,50 @@ class TaskServer(ABC, Generic[R, T, C]):
             if kept is not None:
                 self._hold(task_id, load(kept))
 
+    @property
+    def hop(self) -> int | None:
+        """Which hop of cascades it is, from 1; None where it is none."""
+        return None
+
+    def has_ended(self, task_id: str) -> bool:
+        """Whether a task has ended here, or the campaign that a round is of."""
+        return task_id in self.ended or task_id.partition(".")[0] in self.ended
+
     def check_goes_on(self, task_id: str) -> None:
         """Refuse what is sent to a task that has ended, or to a round of a campaign that has.
 
         Raises:
             RefusedError: it has ended (`task-ended`).
         """
-        if task_id in self.ended or task_id.partition(".")[0] in self.ended:
+        if self.has_ended(task_id):
             raise RefusedError(TASK_ENDED, f"task {task_id[:12]} has ended here: nothing is taken for it any more.")
+
+    @abstractmethod
+    def _taken(self, records: R, task_id: str, batch_id: str) -> str | None:
+        """The SHA-256 of a batch that was taken here; None if it was not."""
+
+    def was_taken(self, task_id: str, batch_id: str, digest: str | None = None) -> bool:
+        """Whether a batch comes again whose task has ended here, and that was taken before it did.
+
+        Whoever sends it was not told, and would send it for ever: it may be deleted there, too.
+
+        Args:
+            task_id: its task.
+            batch_id: its id.
+            digest: its SHA-256, where it has come whole.
+
+        Raises:
+            RefusedError: the task has ended, and this batch was never taken (`task-ended`), or with other bytes.
+        """
+        if not self.has_ended(task_id):
+            return False
+        known = self._store.read(lambda records: self._taken(records, task_id, batch_id))
+        if known is None:
+            self.check_goes_on(task_id)
+        elif digest is not None:
+            check_same(batch_id, known, digest)
+            log("batch of an ended task came again: it was taken", task=task_id[:12], batch=batch_id)
+        return True
 
     def _round(self, task_id: str) -> T | None:
         self.check_goes_on(task_id)

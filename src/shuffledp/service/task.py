@@ -7,7 +7,7 @@ cannot work on different documents without noticing.
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -20,15 +20,17 @@ from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
 from shuffledp.service.admission.private_tokens import Gate, Issuer
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
+from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
 from shuffledp.service.hops import version_with
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, hops_from
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document
+from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 
 
 @dataclass(frozen=True)
-class Task:
+class Task(NamesRecipients):
     """An immutable document; everything else follows from it.
 
     Attributes:
@@ -53,6 +55,7 @@ class Task:
         bits: RandomBits,
         allow_unbounded: bool = False,
         hops: Sequence[PublicKey] = ONE_SHUFFLER,
+        expires: Expiries = NEVER,
         issuer: Issuer | None = None,
     ) -> Self:
         """A new task for a plan.
@@ -63,6 +66,7 @@ class Task:
             bits: where the task's nonce comes from: two tasks of one plan have two ids.
             allow_unbounded: take a plan with warnings, such as that one client that lies can void a batch.
             hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
+            expires: the last days of those keys that expire.
             issuer: whose tokens seats are given for, one each, with a key that no other task has; None for whoever has
                 the token for enrol, which is for trials.
 
@@ -70,8 +74,8 @@ class Task:
             The task, with the plan's warnings in its document.
 
         Raises:
-            ParameterError: the plan can be spoiled and that was not allowed, a batch of it is too large to travel, or
-                the hops are too few, too many or not all different.
+            ParameterError: the plan can be spoiled and that was not allowed, a batch of it is too large to travel,
+                the hops are too few, too many or not all different, or a key has expired.
         """
         if plan.can_be_spoiled and not allow_unbounded:
             other = live_method(plan)
@@ -80,8 +84,9 @@ class Task:
             )
             raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
         checked = check_hops(hops, key)
+        check_not_expired(expires)
         routing = Routing.of(plan.layout, len(checked), issuer)
-        return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document()))
+        return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document(), expires))
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -99,7 +104,8 @@ class Task:
             raise DataError("task.routing", "another", "must be the plan's", "create the task again")
         check_hops(task.hops, task.public_key)
         written, nonce = task.document["plan"], task.document.get("nonce")
-        if not is_id(nonce) or text != _text(task.plan, task.routing, task.public_key, task.hops, nonce, written):
+        own = (task.plan, task.routing, task.public_key, task.hops, nonce, written, task.expires)
+        if not is_id(nonce) or text != _text(*own):
             raise DataError("task", "other fields", "must be what was created, warnings and all", "create it again")
         return task
 
@@ -161,16 +167,6 @@ class Task:
         return Routing.from_document(self.document.get("routing"))
 
     @property
-    def public_key(self) -> PublicKey:
-        """What clients encrypt to."""
-        return PublicKey.from_text(str(self.document.get("public_key")))
-
-    @cached_property
-    def hops(self) -> tuple[PublicKey, ...]:
-        """The keys of a cascade's shufflers, first hop first; none where there is one shuffler."""
-        return hops_from(self.document["hops"]) if "hops" in self.document else ONE_SHUFFLER
-
-    @property
     def gate(self) -> Gate | None:
         """Whose tokens lead in; None where whoever has the token for enrol may report."""
         return gate_of(self.routing, self.id)
@@ -206,6 +202,7 @@ class RoundTask:
         public_key: what its people encrypt to.
         hops: the keys of a cascade's shufflers, first hop first; none where there is one shuffler.
         slots: the first slot whose people may answer by a model, and the one after the last; None for all.
+        expires: the last days of those of its keys that expire.
     """
 
     id: str
@@ -214,6 +211,7 @@ class RoundTask:
     public_key: PublicKey
     hops: tuple[PublicKey, ...] = ONE_SHUFFLER
     slots: tuple[int, int] | None = None
+    expires: Expiries = field(default_factory=dict)
 
     @property
     def open_slots(self) -> int | None:
@@ -238,7 +236,8 @@ def version_of(document: Any) -> int:
     """The version that a document of a task or a campaign must have, by what is in it."""
     found = document if isinstance(document, Mapping) else {}
     routing = found.get("routing")
-    return version_with("hops" in found, VERSION, isinstance(routing, Mapping) and "issuer" in routing)
+    issued = isinstance(routing, Mapping) and "issuer" in routing
+    return version_with(found.get("hops") or (), VERSION, found.get("expires") or NEVER, issuer=issued)
 
 
 def canonical(document: Any) -> str:
@@ -246,11 +245,19 @@ def canonical(document: Any) -> str:
     return json.dumps(document, sort_keys=True, separators=(",", ":"))
 
 
-def _text(plan: Plan, routing: Routing, key: PublicKey, hops: tuple[PublicKey, ...], nonce: Any, written: Any) -> str:
+def _text(
+    plan: Plan,
+    routing: Routing,
+    key: PublicKey,
+    hops: tuple[PublicKey, ...],
+    nonce: Any,
+    written: Any,
+    expires: Expiries = NEVER,
+) -> str:
     """The one text of a task; the plan's document is the one that was written."""
     return canonical(
         {
-            "version": version_with(bool(hops), VERSION, routing.issuer is not None),
+            "version": version_with(hops, VERSION, expires, issuer=routing.issuer is not None),
             "nonce": nonce,
             "suite": SUITE_NAME,
             "public_key": key.text,
@@ -258,5 +265,6 @@ def _text(plan: Plan, routing: Routing, key: PublicKey, hops: tuple[PublicKey, .
             "plan": written,
             "warnings": plan.warnings,
             **({"hops": hops_document(hops)} if hops else {}),
+            **({"expires": dict(expires)} if expires else {}),
         }
     )

@@ -204,6 +204,9 @@ def test_documents_name_the_issuer(make_task, mint):
     hops = [PrivateKey.generate().public for _ in range(2)]
     cascade = make_task("binary coins", issuer=mint.issuer, hops=hops)
     assert Task.from_text(cascade.text) == cascade
+    # Keys that expire have a version of their own, and an issuer's is above it.
+    both = make_task("binary coins", issuer=mint.issuer, expires={hops[0].text: "2999-12-31"}, hops=hops)
+    assert (Task.from_text(both.text).expires, both.document["version"]) == ({hops[0].text: "2999-12-31"}, 4)
     # Tokens are for the first hop: a later one does not hear of them.
     assert cascade.routing.at_hop(1).issuer == mint.issuer
     assert cascade.routing.at_hop(2).issuer is None

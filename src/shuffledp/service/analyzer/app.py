@@ -47,14 +47,15 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         """Its document and how far it is."""
         task = self.server.task(request.path_params["task_id"])
         progress = await asyncio.to_thread(self.server.progress, task.id)
-        return JSONResponse({"task_id": task.id, "task": task.document, **asdict(progress), "time": time.time()})
+        known = {"task_id": task.id, "task": task.document, "ended": self.server.has_ended(task.id)}
+        return JSONResponse({**known, **asdict(progress), "time": time.time()})
 
     @operation("POST /v1/tasks/{task_id}/batches/{batch_id}", ON_DISK, HOP, takes=BINARY, refuses=(409, 422))
     async def take_batch(self, request: Request) -> Response:
         """A full batch in random order. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         # Somewhat too long is a wrong length, which says more than "too large".
-        most = min(2 * self.server.desk.batch_bytes(task_id, batch_id), LARGEST_WHOLE_BYTES)
+        most = min(2 * await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id), LARGEST_WHOLE_BYTES)
         body = await read_body(request, most)
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
@@ -66,7 +67,7 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
         """A piece of a large batch: whole ciphertexts, a megabyte at most. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         number = whole_in_path(request, "piece")
-        self.server.desk.batch_bytes(task_id, batch_id)
+        await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id)
         body = await read_body(request, LARGEST_PIECE_BYTES)
         new = await asyncio.to_thread(self.server.take_piece, task_id, batch_id, number, body)
         return JSONResponse({"new": new}, 201 if new else 200)
@@ -75,10 +76,15 @@ class AnalyzerEndpoints(Endpoints[AnalyzerServer]):
     async def take_manifest(self, request: Request) -> Response:
         """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
-        self.server.desk.batch_bytes(task_id, batch_id)
+        await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id)
         manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
+
+    @operation("GET /v1/keys", {200: "Public halves, the current one first."}, OPEN)
+    async def show_keys(self, request: Request) -> Response:
+        """Which keys pieces may be encrypted to."""
+        return JSONResponse({"public_keys": self.server.public_keys})
 
     @operation("POST /v1/openings", {200: "A piece; nothing where there is none."}, OPEN, gives=(BINARY,))
     async def lease_piece(self, request: Request) -> Response:

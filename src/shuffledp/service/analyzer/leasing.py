@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shuffledp.errors import DataError
-from shuffledp.service.analyzer.openings import OpeningLease
+from shuffledp.service.analyzer.openings import OpeningLease, PieceToOpen
 from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES, is_id
 
 VERSION = 1
@@ -17,20 +17,14 @@ _LENGTH = struct.Struct(">I")
 
 
 @dataclass(frozen=True, slots=True)
-class LeasedPiece:
-    """A piece as an opener gets it; the fields are those of the lease.
+class LeasedPiece(PieceToOpen):
+    """A piece as an opener gets it.
 
     Attributes:
         seconds: how long it is this opener's.
         body: its ciphertexts.
     """
 
-    lease: str
-    task_id: str
-    batch_id: str
-    users: int
-    piece: int
-    without: bytes
     seconds: float
     body: bytes
 

@@ -18,8 +18,8 @@ LEASE_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class OpeningLease:
-    """One piece to be opened.
+class PieceToOpen:
+    """One piece that is somebody's to open, as both sides know it.
 
     Attributes:
         lease: its random id.
@@ -28,7 +28,6 @@ class OpeningLease:
         users: how many the batch has.
         piece: the piece's number, from 0; the first one says how many reports the batch has.
         without: ids of messages in it that are copies of earlier ones, 16 bytes each.
-        ends: when it is another's, by the clock; None where it ends with this process only.
     """
 
     lease: str
@@ -37,6 +36,16 @@ class OpeningLease:
     users: int
     piece: int
     without: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpeningLease(PieceToOpen):
+    """One piece to be opened, as the analyzer has given it out.
+
+    Attributes:
+        ends: when it is another's, by the clock; None where it ends with this process only.
+    """
+
     ends: float | None
 
 

@@ -35,6 +35,31 @@ class StoppedError(Exception):
     """A piece was not opened whole, as the opener is about to stop."""
 
 
+def doubt_of_keys(calls: Calls, keys: Sequence[PrivateKey]) -> str | None:
+    """Whether an analyzer has keys that an opener lacks, in a sentence; None where it has not, or does not say.
+
+    Args:
+        calls: the analyzer, with a token for open.
+        keys: the opener's.
+
+    Raises:
+        ParameterError: the opener has none of the analyzer's keys, and could open nothing.
+    """
+    try:
+        answer = calls.once("GET", "/v1/keys")
+        theirs = answer.json()["public_keys"] if answer.status_code == 200 else []
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        return None
+    own = [key.public.text for key in keys]
+    missing = [str(key) for key in theirs if key not in own]
+    if not missing:
+        return None
+    if len(missing) == len(theirs):
+        problem = f"must be the analyzer's, which has {', '.join(missing)}"
+        raise ParameterError("keys", ", ".join(own), problem, "name the folder that the analyzer is served with")
+    return f"the analyzer has keys that are not here, and this opener ends when a piece of theirs comes: {missing[0]}."
+
+
 class RemoteOpener:
     """One process that opens pieces.
 

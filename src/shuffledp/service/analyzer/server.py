@@ -1,5 +1,6 @@
 """An analyzer on its store: what HTTP calls, and the chore in the background, reading batches."""
 
+import hashlib
 import json
 import threading
 import time
@@ -16,7 +17,7 @@ from shuffledp.service.analyzer.piecework import PieceOpening, PieceWork
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.charging import charge
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey
-from shuffledp.service.delivery import Manifest
+from shuffledp.service.delivery import LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.models import unchecked_model
 from shuffledp.service.problems import NOT_FOUND, TASK_UNKNOWN, RefusedError
 from shuffledp.service.rounds import split_round
@@ -131,6 +132,11 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         self._remember_newest(known.id)
         return served
 
+    @property
+    def public_keys(self) -> list[str]:
+        """The texts of the public halves of all keys that it opens with, the current one first."""
+        return sorted((key.text for key in self._openers), key=lambda text: (text != self._public.text, text))
+
     def _check_keys(self, known: Task | RoundTask | Campaign) -> None:
         """Refuse to start without a key that is needed: batches would be read as if nobody had sent anything."""
         has_signing = not isinstance(known, Campaign) or self.desk.signing_of(known) is not None
@@ -203,9 +209,18 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
         """Models of larger numbers than this, oldest first."""
         return self._store.read(lambda records: records.models(campaign_id, after, most))
 
+    def _taken(self, records: AnalyzerRecords, task_id: str, batch_id: str) -> str | None:
+        return records.digest(task_id, batch_id)
+
+    def batch_bytes(self, task_id: str, batch_id: str) -> int:
+        """How long a batch may be that comes now, or a refusal."""
+        # Of a task that has ended the document may be gone.
+        return LARGEST_WHOLE_BYTES if self.was_taken(task_id, batch_id) else self.desk.batch_bytes(task_id, batch_id)
+
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch, on disk when this returns; False if it was delivered before."""
-        self.check_goes_on(task_id)
+        if self.was_taken(task_id, batch_id, hashlib.sha256(body).hexdigest()):
+            return False
         new = self._store.write(lambda records: self.desk.deliver(records, task_id, batch_id, body))
         if new:
             self.received.inc()
@@ -214,14 +229,16 @@ class AnalyzerServer(TaskServer[AnalyzerRecords, Task | RoundTask, Campaign]):
 
     def take_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
         """Keep a piece of a batch, on disk when this returns; False if it was kept before, or is not needed."""
-        self.check_goes_on(task_id)
+        if self.was_taken(task_id, batch_id):
+            return False
         new = self._store.write(lambda records: self.desk.take_piece(records, task_id, batch_id, number, body))
         self._chunks.inc(new)
         return new
 
     def take_manifest(self, task_id: str, batch_id: str, manifest: Manifest) -> bool:
         """The pieces that have come are the batch; False if it was delivered before."""
-        self.check_goes_on(task_id)
+        if self.was_taken(task_id, batch_id, manifest.digest):
+            return False
         new = self._store.write(lambda records: self.desk.take_manifest(records, task_id, batch_id, manifest))
         if new:
             self.received.inc()

@@ -32,6 +32,7 @@ from shuffledp.service.client.calls import (
 )
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.client.passes import passes
+from shuffledp.service.expiry import check_not_expired
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Seat
@@ -317,6 +318,8 @@ class Client:
 
     def _take_seats(self, rows: list[int]) -> list[Seat]:
         """Seats for some of these rows, the first of them; for all where each has a token of its own."""
+        # Nobody keeps a place that will not be used.
+        check_not_expired(self.task.expires)
         within = "" if self.task.open_slots is None else f"&slots={self.task.open_slots}"
         if self._tokens is None:
             path = f"{self._path}/seats?count={len(rows)}{within}"

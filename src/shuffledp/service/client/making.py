@@ -16,6 +16,7 @@ from shuffledp.errors import DataError, RandomnessError
 from shuffledp.messages import Reports
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
+from shuffledp.service.expiry import check_not_expired
 from shuffledp.service.onion import wrap
 from shuffledp.service.routing import SeatInBatch
 from shuffledp.service.task import RoundTask, Task
@@ -38,7 +39,7 @@ def make_reports(
 
     Raises:
         RandomnessError: the bits are not secure.
-        ParameterError: a value lies outside the plan's domain, or the task has no such seat.
+        ParameterError: a value lies outside the plan's domain, the task has no such seat, or its key has expired.
 
     >>> from shuffledp.privacy import Privacy
     >>> from shuffledp.protocols.binary_sum import BinarySum
@@ -52,6 +53,7 @@ def make_reports(
     """
     if not bits.is_secure:
         raise RandomnessError("A client draws its noise from secure bits only: seeded ones protect nobody.")
+    check_not_expired(task.expires)
     # Drawn once: whatever a user's batches get is of the same draw.
     prepared = task.plan.prepare(values, bits=bits, positions=_positions(task, seats))
     members: defaultdict[str, list[tuple[int, SeatInBatch]]] = defaultdict(list)

@@ -75,9 +75,8 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def take_batch(self, request: Request) -> Response:
         """A full batch in random order, to a later hop of a cascade. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
-        await self._routing(task_id)
         # Somewhat too long is a wrong length, which says more than "too large".
-        most = min(2 * self.server.incoming.batch_bytes(task_id, batch_id), LARGEST_WHOLE_BYTES)
+        most = min(2 * await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id), LARGEST_WHOLE_BYTES)
         body = await read_body(request, most)
         new = await asyncio.to_thread(self.server.deliver, task_id, batch_id, body)
         return JSONResponse({"new": new}, 201 if new else 200)
@@ -93,8 +92,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         """A piece of a large batch, to a later hop: whole ciphertexts. Repeat it unchanged until it is answered."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
         number = whole_in_path(request, "piece")
-        await self._routing(task_id)
-        self.server.incoming.batch_bytes(task_id, batch_id)
+        await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id)
         body = await read_body(request, LARGEST_PIECE_BYTES)
         new = await asyncio.to_thread(self.server.take_piece, task_id, batch_id, number, body)
         return JSONResponse({"new": new}, 201 if new else 200)
@@ -105,8 +103,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def take_manifest(self, request: Request) -> Response:
         """All pieces of a large batch were sent: how many, how many bytes, their digests. The batch is then there."""
         task_id, batch_id = request.path_params["task_id"], request.path_params["batch_id"]
-        await self._routing(task_id)
-        self.server.incoming.batch_bytes(task_id, batch_id)
+        await asyncio.to_thread(self.server.batch_bytes, task_id, batch_id)
         manifest = Manifest.from_text(text_of(await read_body(request, LARGEST_MANIFEST_BYTES)))
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)

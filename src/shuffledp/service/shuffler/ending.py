@@ -25,13 +25,19 @@ def _own(records: ShufflerRecords, task_id: str) -> dict[str, Routing | RoundsRo
 def is_over(routing: Routing | RoundsRouting, counts: Counts) -> bool:
     """Whether everybody has reported and the next hop has every batch; of a campaign nobody here knows.
 
-    >>> routing = Routing(users=5, budget=1, shufflers=1, slot_users=5, every_slot=False, messages={5: 2})
+    A later hop of a cascade sees no reports, and counts the batches that it has sent on.
+
+    >>> routing = Routing(users=5, budget=1, shufflers=1, slot_users=5, every_slot=False, messages={5: 2}, layers=2)
     >>> is_over(routing, Counts(5, 0, 5, 0, 0, 1)), is_over(routing, Counts(5, 0, 5, 0, 1, 0))
     (True, False)
+    >>> is_over(routing.at_hop(2), Counts(0, 0, 0, 0, 0, 1)), is_over(routing.at_hop(2), Counts(0, 0, 0, 0, 0, 0))
+    (True, False)
     """
-    if isinstance(routing, RoundsRouting):
+    if isinstance(routing, RoundsRouting) or counts.batches_open or counts.batches_waiting or counts.leases:
         return False
-    return counts.reports == routing.users and not (counts.batches_open or counts.batches_waiting or counts.leases)
+    if routing.hop == 1:
+        return counts.reports == routing.users
+    return counts.batches_sent == routing.batches
 
 
 def end_task(store: Store[ShufflerRecords], task_id: str, *, drop: bool) -> Purged:

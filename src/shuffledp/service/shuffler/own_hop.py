@@ -34,13 +34,17 @@ class OwnHop:
         """The id of a task or a campaign and its routing here, which is all that is read of its text.
 
         Raises:
-            ParameterError: it is a cascade, and this is none of its hops.
+            ParameterError: it is a cascade, and this is none of its hops; or this is a hop, and it is no cascade.
         """
         hops = hops_of_task(text)
         if hops and self.layer is None:
             problem = f"must be given: the task is for a cascade of {len(hops)}"
             raise ParameterError("hop", None, problem, "serve it with --hop N and the keys of hop N")
         found = routing_of_task(text, self.number)
+        if self.layer is not None and not hops:
+            problem = "must be left out: the task is for one shuffler, and the next hop would take none of its batches"
+            way_out = "serve it at a shuffler of its own that sends to the analyzer, or create it again with --hop"
+            raise ParameterError("hop", self.number, problem, way_out)
         if hops and self.layer is not None and hops[self.number - 1] != self.layer.key.text:
             problem = f"must be the task's hop {self.number}, whose key is {hops[self.number - 1]}"
             way_out = "name that hop's folder of keys, or the number of this one's"

@@ -3,6 +3,7 @@
 In a cascade it is one hop: it takes its layer off what it seals, and what it sends goes to the hop after it.
 """
 
+import hashlib
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any
 
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
-from shuffledp.service.delivery import Manifest
+from shuffledp.service.delivery import LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
 from shuffledp.service.rounds import RoundsRouting, owner_of, split_round
@@ -81,6 +82,11 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         unit = lambda task_id: self.desk.routings[task_id].left_bytes  # noqa: E731
         self.sender = BatchSender(store, self._answer_of, unit, self.sizes.whole, self.metrics, is_stopping)
         self._sealing = threading.Lock()
+
+    @property
+    def hop(self) -> int | None:
+        """Which hop of cascades it is, from 1; None where it serves no cascade."""
+        return None if self.desk.layer is None else self.desk.layer.hop
 
     def stop(self) -> None:
         """End the chore at hand; a batch whose layer is being taken off is left as it came."""
@@ -159,17 +165,32 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         if task_id not in self.tasks and (routing := self._found(task_id)) is not None:
             records.add_task(task_id, self._own.kept(routing))
 
+    def _taken(self, records: ShufflerRecords, task_id: str, batch_id: str) -> str | None:
+        return records.received(task_id, batch_id)
+
+    def batch_bytes(self, task_id: str, batch_id: str) -> int:
+        """How long a batch of the hop before this one may be that comes now, or a refusal."""
+        # Of a task that has ended the routing is gone.
+        taken = self.was_taken(task_id, batch_id)
+        return LARGEST_WHOLE_BYTES if taken else self.incoming.batch_bytes(task_id, batch_id)
+
     def deliver(self, task_id: str, batch_id: str, body: bytes) -> bool:
         """Keep a batch of the hop before this one, on disk when this returns; False if it was delivered before."""
+        if self.was_taken(task_id, batch_id, hashlib.sha256(body).hexdigest()):
+            return False
         return self._received(task_id, lambda records: self.incoming.receive(records, task_id, batch_id, body))
 
     def take_piece(self, task_id: str, batch_id: str, number: int, body: bytes) -> bool:
         """Keep a piece of a batch, on disk when this returns; False if it was kept before, or is not needed."""
+        if self.was_taken(task_id, batch_id):
+            return False
         self._store.write(lambda records: self._open_round(records, task_id))
         return self._store.write(lambda records: self.incoming.take_piece(records, task_id, batch_id, number, body))
 
     def take_manifest(self, task_id: str, batch_id: str, manifest: Manifest) -> bool:
         """The pieces that have come are the batch; False if it was delivered before."""
+        if self.was_taken(task_id, batch_id, manifest.digest):
+            return False
         return self._received(
             task_id, lambda records: self.incoming.take_manifest(records, task_id, batch_id, manifest)
         )

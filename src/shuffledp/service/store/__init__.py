@@ -57,6 +57,15 @@ def open_analyzer_store(address: Path | str) -> Store[AnalyzerRecords]:
     return store
 
 
+def discard(opened: Store[Any]) -> None:
+    """Let go of a store that a server was refused with; of one that was made for it nothing is left, if it can be so.
+
+    Args:
+        opened: what was opened by this process; other kinds than files stay as they are.
+    """
+    getattr(opened, "discard", opened.close)()
+
+
 def open_outbox(address: Path | str | None) -> Outbox:
     """A client's outbox, made if it is new and held by this process until it is closed.
 

@@ -255,6 +255,8 @@ class ShufflerRecords(TaskRecords, HopRecords, TokenRecords, Protocol):
     def forget_ids(self, task_id: str) -> int:
         """Delete some ids of a task's reports, by which a second try is recognized, and of tokens that seats of it were
         given for; how many, 0 if none is left.
+
+        Of a later hop the SHA-256s of batches that it took stay: if they are sent again, they were taken.
         """
 
 
@@ -300,7 +302,7 @@ class AnalyzerRecords(TaskRecords, PieceRecords, Protocol):
     """An analyzer's reads and writes inside one transaction; nothing in them says who sent a message, or when."""
 
     def digest(self, task_id: str, batch_id: str) -> str | None:
-        """The SHA-256 of a batch that was received, in one body or in pieces."""
+        """The SHA-256 of a batch that was received, in one body or in pieces; it outlives what the batch said."""
 
     def add_batch(self, task_id: str, batch_id: str, digest: str, body: bytes) -> None:
         """Keep a batch until it is read."""
@@ -351,10 +353,16 @@ class AnalyzerRecords(TaskRecords, PieceRecords, Protocol):
         """Every batch of a campaign's rounds that was read, with its round's id."""
 
     def drop_unread(self, owner: str) -> int:
-        """Delete batches of a task, or of a campaign's rounds, that were not read; answers how many."""
+        """Delete batches of a task, or of a campaign's rounds, that were not read; answers how many.
+
+        The SHA-256 of those that were received whole stays: if they are sent again, they were taken.
+        """
 
     def forget_totals(self, owner: str) -> int:
-        """Delete what batches of a task, or of a campaign's rounds, said, and where its learner stands; how many."""
+        """Delete what batches of a task, or of a campaign's rounds, said, and where its learner stands; how many.
+
+        Their SHA-256s stay: if they are sent again, they were taken.
+        """
 
     def forget_answers(self, owner: str) -> int:
         """Delete the estimates of a task, or the models of a campaign; answers how many there were."""

@@ -12,6 +12,8 @@ PIECE_BYTES = 1 << 20
 _MODEL = "SELECT text, signature FROM models WHERE campaign_id = %s"
 _RELEASE = 'SELECT "time", estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = %s'
 _READ = "bodies_key IS NULL AND total IS NOT NULL"
+# Of a task that has ended: that a batch was taken is all that is known of it.
+_FORGOTTEN = "(bodies_key IS NULL AND total IS NULL)"
 # A round's id is its campaign's, a dot and more; "/" comes after the dot.
 _ROUNDS = """(task_id COLLATE "C" > %s || '.' AND task_id COLLATE "C" < %s || '/')"""
 
@@ -107,7 +109,7 @@ class PostgresAnalyzerRecords(PostgresPieces):
             f"AND (task_id = %s OR {_ROUNDS})), "
             "COUNT(*) FILTER (WHERE bodies_key IS NULL), COUNT(*) FILTER (WHERE void), "
             "COALESCE(SUM(dropped), 0)::bigint, (SELECT COUNT(*) FROM releases WHERE task_id = %s) FROM batches "
-            f"WHERE task_id = %s OR {_ROUNDS}",
+            f"WHERE (task_id = %s OR {_ROUNDS}) AND NOT {_FORGOTTEN}",
             *[task_id] * 7,
         )  # fmt: skip
         return Progress(*row)
@@ -140,13 +142,18 @@ class PostgresAnalyzerRecords(PostgresPieces):
 
     def drop_unread(self, owner: str) -> int:
         gone = self.rows(
-            f"DELETE FROM batches WHERE (task_id = %s OR {_ROUNDS}) AND bodies_key IS NOT NULL "
-            "RETURNING bodies_shelf, bodies_key",
+            f"SELECT bodies_shelf, bodies_key FROM batches WHERE (task_id = %s OR {_ROUNDS}) "
+            "AND bodies_key IS NOT NULL FOR UPDATE",
             owner, owner, owner,
         )  # fmt: skip
         for shelf, key in gone:
             self._leave(shelf, key)
+        unread = "UPDATE batches SET bodies_shelf = NULL, bodies_key = NULL, total = NULL WHERE bodies_key = ANY(%s)"
+        self.db.execute(unread, ([key for _, key in gone],))
         query = f"SELECT task_id, batch_id FROM incoming WHERE task_id = %s OR {_ROUNDS}"
+        own = f"digest IS NOT NULL AND (task_id = %s OR {_ROUNDS})"
+        taken = f"SELECT task_id, batch_id, digest FROM incoming WHERE {own}"
+        self.db.execute(f"INSERT INTO batches (task_id, batch_id, digest) {taken}", (owner, owner, owner))
         in_pieces = self.rows(query, owner, owner, owner)
         for task_id, batch_id in in_pieces:
             self.drop_pieces(task_id, batch_id)
@@ -154,7 +161,10 @@ class PostgresAnalyzerRecords(PostgresPieces):
 
     def forget_totals(self, owner: str) -> int:
         self.db.execute("UPDATE tasks SET state = NULL WHERE task_id = %s", (owner,))
-        query = f"DELETE FROM batches WHERE (task_id = %s OR {_ROUNDS}) AND bodies_key IS NULL RETURNING 1"
+        query = (
+            "UPDATE batches SET total = NULL, dropped = 0, void = FALSE "
+            f"WHERE (task_id = %s OR {_ROUNDS}) AND total IS NOT NULL RETURNING 1"
+        )
         return len(self.rows(query, owner, owner, owner))
 
     def forget_answers(self, owner: str) -> int:

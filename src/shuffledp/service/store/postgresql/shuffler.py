@@ -65,7 +65,6 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresRedeeming, PostgresBatch
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
         count = len(self.rows(query, number, number)) + self._forget_tokens(task_id, MOST_IDS)
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = %s", (task_id,))
         return count

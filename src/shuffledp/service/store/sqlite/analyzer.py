@@ -35,6 +35,8 @@ CREATE TABLE IF NOT EXISTS models (
 """
 # A task's own, or a campaign's rounds': a round's id is its campaign's, a dot and more; "/" comes after the dot.
 _OWN = "(task_id = ?1 OR (task_id > ?1 || '.' AND task_id < ?1 || '/'))"
+# Of a task that has ended: that a batch was taken is all that is known of it.
+_FORGOTTEN = "(body IS NULL AND total IS NULL)"
 _MODEL = "SELECT text, signature FROM models WHERE campaign_id = ?"
 _RELEASE = "SELECT time, estimate, standard_error, bound, confidence, dropped, void FROM releases WHERE task_id = ?"
 
@@ -123,7 +125,7 @@ class SqliteAnalyzerRecords(SqlitePieces):
         row = self.db.execute(
             f"SELECT COUNT(*) + (SELECT COUNT(*) FROM incoming WHERE state = {RECEIVED} AND {own}), "
             "COALESCE(SUM(body IS NULL), 0), COALESCE(SUM(void), 0), COALESCE(SUM(dropped), 0), "
-            f"(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE {own}",
+            f"(SELECT COUNT(*) FROM releases WHERE task_id = ?1) FROM batches WHERE {own} AND NOT {_FORGOTTEN}",
             (task_id,),
         ).fetchone()
         return Progress(*row)
@@ -155,12 +157,14 @@ class SqliteAnalyzerRecords(SqlitePieces):
         self.db.execute("UPDATE tasks SET text = ? WHERE task_id = ?", (text, task_id))
 
     def drop_unread(self, owner: str) -> int:
-        whole = self.db.execute(f"DELETE FROM batches WHERE {_OWN} AND body IS NOT NULL", (owner,)).rowcount
+        query = f"UPDATE batches SET body = NULL, total = NULL WHERE {_OWN} AND body IS NOT NULL"
+        whole = self.db.execute(query, (owner,)).rowcount
         return whole + self._drop_incoming(_OWN, owner)
 
     def forget_totals(self, owner: str) -> int:
         self.db.execute("UPDATE tasks SET state = NULL WHERE task_id = ?", (owner,))
-        return self.db.execute(f"DELETE FROM batches WHERE {_OWN} AND body IS NULL", (owner,)).rowcount
+        query = f"UPDATE batches SET total = NULL, dropped = 0, void = 0 WHERE {_OWN} AND total IS NOT NULL"
+        return self.db.execute(query, (owner,)).rowcount
 
     def forget_answers(self, owner: str) -> int:
         models = self.db.execute("DELETE FROM models WHERE campaign_id = ?", (owner,)).rowcount

@@ -66,9 +66,12 @@ class SqliteStore(GroupCommit[R]):
     ) -> None:
         self.path, self._parameter = path, parameter
         self._records = records
-        self._held = ExitStack()
+        self._held, self._is_unwanted = ExitStack(), False
+        had_lock = self._beside(".lock").exists()
         # The second server on one store is told which process holds it.
         self._held.enter_context(locked(path, timeout=0.0, parameter=parameter))
+        # Whether this opening makes it; a path that is a link is another's file.
+        self._is_new = not path.exists() and not path.is_symlink()
         try:
             self._writer = self._connect()
             self._create(schema, label)
@@ -79,17 +82,36 @@ class SqliteStore(GroupCommit[R]):
             with suppress(sqlite3.OperationalError):
                 _truncate(self._writer)
         except BaseException:
+            if self._is_new:
+                self._remove()
+            elif not had_lock:
+                self._beside(".lock").unlink(missing_ok=True)
             self._held.close()
             raise
         self._readers = threading.local()
         self._is_dirty = True
         self._begin(f"store {path.name}")
 
+    def discard(self) -> None:
+        """Let go of a store that is of no use; if it was made by this opening, nothing is left of it."""
+        self._is_unwanted = True
+        self.close()
+
     def _let_go(self) -> None:
         with suppress(sqlite3.Error):
             _truncate(self._writer)
         self._writer.close()
+        if self._is_unwanted and self._is_new:
+            self._remove()
         self._held.close()
+
+    def _remove(self) -> None:
+        """Remove the files of a store that this process has made and holds."""
+        for ending in ("", "-wal", "-shm", ".lock"):
+            self._beside(ending).unlink(missing_ok=True)
+
+    def _beside(self, ending: str) -> Path:
+        return self.path.with_name(self.path.name + ending)
 
     def _connect(self) -> sqlite3.Connection:
         try:

@@ -111,6 +111,8 @@ class SqlitePieces:
     def _drop_incoming(self, own: str, owner: str) -> int:
         """Delete what has come in pieces of these tasks, read or not; answers how many batches were not read."""
         found = self.db.execute(f"SELECT number, state FROM incoming WHERE {own}", (owner,)).fetchall()
+        taken = f"SELECT task_id, batch_id, digest FROM incoming WHERE {own} AND state = {RECEIVED}"
+        self.db.execute(f"INSERT INTO batches (task_id, batch_id, digest) {taken}", (owner,))
         for number, _ in found:
             for table, column in (("pieces", "batch"), ("results", "batch"), ("incoming", "number")):
                 self.db.execute(f"DELETE FROM {table} WHERE {column} = ?", (number,))

@@ -354,7 +354,6 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
             count += gone.rowcount
         count += self._forget_tokens(task_id, MOST_IDS)
         if not count:
-            # Of a hop: what it has taken from the hop before it.
-            for table in ("received", "incoming"):
-                self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
+            # Of a hop: what it was taking from the hop before it.
+            self.db.execute("DELETE FROM incoming WHERE task_id = ?", (task_id,))
         return count
