@@ -71,6 +71,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
 	$(BIN)/python benchmarks/admission.py
+	$(BIN)/python benchmarks/oblivious.py
 	$(BIN)/python benchmarks/sizing.py
 	$(BIN)/python benchmarks/large_batches.py
 	$(BIN)/python benchmarks/cascade.py --kills 10

@@ -73,6 +73,10 @@ export interface Options {
   token: string | Uint8Array;
   /** Where reports wait; memory if left out. */
   outbox?: Outbox;
+  /** Who carries requests, so that the shuffler does not see where they come from; https unless it is this machine. */
+  relay?: string;
+  /** With a relay: the content of the shuffler's gateway.ohttp-keys, part of the application as taskId is. */
+  gatewayKeys?: Uint8Array;
   /** For how many seconds a request that fails in passing is tried again; 60. */
   patience?: number;
 }
@@ -106,6 +110,10 @@ export interface DeviceOptions {
   token: string;
   /** Where it is kept how often this device took part, and reports that wait; memory if left out. */
   outbox?: Outbox;
+  /** Who carries reports, so that the shuffler does not see where they come from; models are fetched directly. */
+  relay?: string;
+  /** With a relay: the content of the shuffler's gateway.ohttp-keys, part of the application as campaignId is. */
+  gatewayKeys?: Uint8Array;
   /** For how many seconds a request that fails in passing is tried again; 60. */
   patience?: number;
 }

@@ -357,7 +357,7 @@ def test_a_folder_of_keys_that_was_half_made_inside_is_no_hindrance(folder: Path
 def test_two_rotations_at_once_wait_for_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rotation, "_WAIT_SECONDS", 0.0)
     with ExitStack() as held:
-        held.enter_context(rotation._alone(folder))
+        held.enter_context(rotation.alone(folder))
         with pytest.raises(ParameterError, match="must be free, and process"):
             rotate_keys(folder, bits=BITS)
     assert len(publics(folder)) == 1 and retired_keys(folder) == {}

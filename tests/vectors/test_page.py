@@ -1,12 +1,16 @@
 """The page about the wire says what the package does: its constants, its refusals, and the methods of the client."""
 
+import math
 import re
 from pathlib import Path
 from typing import Any
 
 from shuffledp.service.client.calls import is_passing
 from shuffledp.service.crypto import SUITE_NAME, binding
-from shuffledp.service.problems import KINDS, SEAT_GONE, TASK_FULL, WRONG_LENGTH
+from shuffledp.service.oblivious.padding import ANSWER_STEP, HEAD_BYTES, request_length
+from shuffledp.service.openapi import OHTTP_ANSWER, OHTTP_KEYS, OHTTP_REQUEST
+from shuffledp.service.problems import GATEWAY_KEY, KINDS, NOT_SEALED, SEAT_GONE, TASK_FULL, TOO_EARLY, WRONG_LENGTH
+from shuffledp.service.routing import Routing
 from shuffledp.service.wire import CIPHERTEXT_BYTES, MESSAGE_BYTES, MOST_REPORTS_AN_UPLOAD, OVERHEAD_BYTES
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +23,16 @@ def test_constants_are_the_packages() -> None:
     assert f"`{SUITE_NAME}`" in PAGE and f"Of {MESSAGE_BYTES} bytes each" in PAGE
     assert f"`ciphertext_bytes` is {CIPHERTEXT_BYTES} + {OVERHEAD_BYTES} `layers`" in PAGE
     assert f"up to {MOST_REPORTS_AN_UPLOAD} and 64 MB" in PAGE
+
+
+def test_what_is_said_of_relays_is_the_packages() -> None:
+    section = PAGE.partition("## Through a relay")[2].partition("\n## ")[0]
+    routing = Routing(users=10, budget=1, shufflers=1, slot_users=10, every_slot=False, messages={10: 2})
+    assert f"max(messages) ciphertext_bytes + {HEAD_BYTES}) / 256)" in section
+    assert request_length(routing) == 256 * math.ceil((2 * CIPHERTEXT_BYTES + HEAD_BYTES) / 256)
+    assert f"multiple of {ANSWER_STEP:,} bytes" in section and f"{GATEWAY_KEY.uri}" in section
+    assert all(f"`{media}`" in section for media in (OHTTP_REQUEST, OHTTP_ANSWER, OHTTP_KEYS))
+    assert f"{TOO_EARLY.status} `{TOO_EARLY.name}`" in section and str(NOT_SEALED.status) in section
 
 
 def test_every_refusal_that_a_device_may_meet_is_there() -> None:

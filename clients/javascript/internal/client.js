@@ -3,6 +3,7 @@
 import { SecureBits } from "./bits.js";
 import { checkToken, checkUrl, reaching } from "./calls.js";
 import { memoryOutbox } from "./outbox.js";
+import { relayOf } from "./relay.js";
 import { OneAtATime, Reporting } from "./reporting.js";
 import { recipients } from "./sealing.js";
 import { readTask } from "./task.js";
@@ -22,10 +23,11 @@ export class Client {
   }
 
   /** A client of a task that was checked: its text has the id, its method is known, messages can be sealed to its key. */
-  static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60 }) {
+  static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60, relay, gatewayKeys }) {
+    const through = relayOf(relay, gatewayKeys);
     const url = checkUrl(shuffler, "shuffler");
     const read = await readTask(task, taskId);
-    const calls = reaching(url, checkToken(token, read.issuer), patience);
+    const calls = { ...reaching(url, checkToken(token, read.issuer), patience), through };
     return new Client(read, await recipients(read.keys), calls, outbox);
   }
 

@@ -6,6 +6,7 @@ import { checkModel, readCampaign } from "./campaign.js";
 import { chosenOffer, jointVector, offeredFeatures } from "./choosing.js";
 import { insist, ShuffleDPError } from "./errors.js";
 import { memoryOutbox } from "./outbox.js";
+import { relayOf } from "./relay.js";
 import { OneAtATime, Reporting } from "./reporting.js";
 import { recipients } from "./sealing.js";
 
@@ -83,8 +84,10 @@ export class Device {
   }
 
   /** A device of a campaign that was checked: its text has the id, its learner and its methods are known. */
-  static async open({ campaignId, campaign, shuffler, analyzer, token, outbox = memoryOutbox(), patience = 60 }) {
-    const sending = reaching(checkUrl(shuffler, "shuffler"), checkToken(token), patience);
+  static async open(options) {
+    const { campaignId, campaign, shuffler, analyzer, token, outbox = memoryOutbox(), patience = 60 } = options;
+    const through = relayOf(options.relay, options.gatewayKeys);
+    const sending = { ...reaching(checkUrl(shuffler, "shuffler"), checkToken(token), patience), through };
     const fetching = reaching(checkUrl(analyzer, "analyzer"), undefined, patience);
     const read = await readCampaign(campaign, campaignId);
     return new Device(read, await recipients(read.keys), sending, fetching, outbox);

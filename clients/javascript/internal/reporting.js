@@ -2,6 +2,7 @@
 
 import { ask } from "./calls.js";
 import { ShuffleDPError } from "./errors.js";
+import { carried } from "./relay.js";
 import { reportBody } from "./sealing.js";
 import { checkSeat, fromHex, toHex } from "./task.js";
 
@@ -21,7 +22,7 @@ export class Reporting {
   constructor(task, keys, calls, outbox) {
     this.#task = task;
     this.#keys = keys;
-    this.#calls = calls;
+    this.#calls = carried(calls, task.schedule.routing);
     this.#outbox = outbox;
   }
 

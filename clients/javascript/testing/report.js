@@ -2,8 +2,11 @@
 
 import { text } from "node:stream/consumers";
 import { Client, fileOutbox } from "../shuffledp.js";
+import { fetchFrom } from "./from.js";
 
-const { values, folder, ...asked } = JSON.parse(await text(process.stdin));
+const { values, folder, gatewayKeys: hex, from, ...asked } = JSON.parse(await text(process.stdin));
+if (hex !== undefined) asked.gatewayKeys = Buffer.from(hex, "hex");
+if (from !== undefined) globalThis.fetch = fetchFrom(from);
 const client = await Client.open({ ...asked, outbox: await fileOutbox(folder) });
 const sent = { reports: 0, new: 0 };
 for (const [number, value] of values.entries()) {

@@ -6,7 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from shuffledp.cli.cascade_output import KeyFolders, cascade_document, cascade_tables, hops_in_words, hops_see
+from shuffledp.cli.cascade_output import (
+    KeyFolders,
+    cascade_document,
+    cascade_tables,
+    hops_in_words,
+    hops_see,
+    relay_sees,
+)
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, in_bytes, next_steps, print_json, show
 from shuffledp.cli.token_output import admission_row
 
@@ -81,6 +88,7 @@ def _who_sees_what(campaign: "Campaign") -> list[tuple[str, str]]:
         ("everybody", "every model: numbers computed from released batches, signed, and public"),
         ("the network", f"that a device fetches a model, and that one reports at most {most:,} bytes, whatever it is"),
         *(hops_see(len(campaign.hops)) or [_SHUFFLER_SEES]),
+        *relay_sees(len(campaign.hops)),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 

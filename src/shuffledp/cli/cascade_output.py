@@ -54,6 +54,22 @@ class KeyFolders:
         return shlex.quote(str(self.hops[0])) if self.hops else self.quoted
 
 
+def behind_relay(hops: int) -> str:
+    """What a relay changes, in one sentence."""
+    first = "hop 1" if hops else "the shuffler"
+    return f"Behind a relay {first} does not see where reports come from; a relay and {first} together do."
+
+
+def relay_sees(hops: int) -> list[tuple[str, str]]:
+    """What a relay sees, where people report through one, and what the shuffler then does not."""
+    first = "hop 1" if hops else "the shuffler"
+    return [
+        ("a relay, if it is used", "addresses and times, and sealed requests of one length"),
+        (f"{first} behind a relay", "the same as without it, but no address"),
+        (f"a relay and {first}", "together: which device reports, as without a relay"),
+    ]
+
+
 def hops_see(hops: int) -> list[tuple[str, str]]:
     """What each of a cascade's hops sees by itself; nothing where there is one shuffler."""
     first = [("hop 1", "which device reports, and ciphertexts that it opens one layer of")] if hops else []

@@ -9,7 +9,7 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.expiry import today
 from shuffledp.service.key_notes import load_expiries
-from shuffledp.service.keys import ANALYZER, MODELS, PUBLIC, load_public_key, load_tokens
+from shuffledp.service.keys import ANALYZER, GATEWAY, MODELS, PUBLIC, load_public_key, load_tokens
 from shuffledp.service.rotation import whereabouts
 from shuffledp.service.store import inspect_store, look_into_analyzer
 
@@ -34,6 +34,12 @@ def look_at_older_keys(checks: Checks, folder: Path) -> None:
         if files:
             to_do = "retire them when their tasks have ended: `shuffledp keys retire`"
             checks.append(Check("older keys", "ok", ", ".join(files), to_do))
+    with checks.noting("older gateway's keys"):
+        older = [file.name for file in GATEWAY.files(folder) if "-" in file.name]
+        if older:
+            GATEWAY.ring(folder)
+            to_do = "retire them when everybody has the new file: `shuffledp keys retire --gateway`"
+            checks.append(Check("older gateway's keys", "ok", ", ".join(older), to_do))
     with checks.noting("older tokens"):
         count = sum(map(len, load_tokens(folder).older.values()))
         if count:

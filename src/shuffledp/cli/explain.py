@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.cascade_output import cascade_document, cascade_tables, check_hops_asked
+from shuffledp.cli.cascade_output import behind_relay, cascade_document, cascade_tables, check_hops_asked
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, print_json, show, table
 from shuffledp.cli.progress import working
 from shuffledp.cli.token_output import share_of, token_tables
@@ -75,7 +75,7 @@ def explain(
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
     together = [*cascade_tables(plan, hops or 0), *token_tables(plan, tokens)]
-    show(facts(title, rows), terms, who, *together, f"One lying client {plan.lying_client}.")
+    show(facts(title, rows), terms, who, *together, f"One lying client {plan.lying_client}.", behind_relay(hops or 0))
 
 
 def _neighbours(plan: "Plan") -> str:

@@ -24,7 +24,7 @@ class MakingGroup(typer.core.TyperGroup):
 
 keys_app = typer.Typer(
     cls=MakingGroup,
-    help="Make the keys of a service in a new FOLDER; then rotate and retire them: make, rotate, retire.",
+    help="Make the keys of a service in a new FOLDER; then rotate and retire them: make, gateway, rotate, retire.",
 )
 
 NewFolder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
@@ -36,6 +36,7 @@ Expires = Annotated[
     str | None,
     typer.Option(help="The key's last day, or days from today: no task or report afterwards.", metavar="DATE|DAYS"),
 ]
+ForGateway = Annotated[bool, typer.Option("--gateway", help="The shuffler's keys for what relays bring instead.")]
 ForHop = Annotated[bool, typer.Option("--hop", help="Of one hop of a cascade, made by whoever runs it.")]
 
 
@@ -145,10 +146,42 @@ def _for_a_hop() -> dict[str, str]:
     }
 
 
+@keys_app.command("gateway")
+def gateway(folder: Folder, as_json: options.AsJson = False) -> None:
+    """Make the shuffler with these keys a gateway for relays: a key pair more, and the file that clients are given."""
+    from shuffledp.service.oblivious.gateway_keys import make_gateway_key
+
+    _tell_gateway(folder, make_gateway_key(folder), as_json=as_json)
+
+
+def _tell_gateway(folder: Path, config: Any, *, as_json: bool) -> None:
+    """What became of a gateway's keys, and who needs which file."""
+    from shuffledp.service.keys import GATEWAY, GATEWAY_CONFIGS
+
+    older = [file.name for file in GATEWAY.files(folder) if "-" in file.name]
+    if as_json:
+        said = {"public_key": config.public.text, "key_id": config.key_id, "file": GATEWAY_CONFIGS}
+        print_json({"schema": 1, "folder": str(folder), **said, "older_keys": older})
+        return
+    rows = [
+        (GATEWAY.private, "the shuffler only; who has it and sees what a relay carries reads it, ciphertexts inside"),
+        (GATEWAY_CONFIGS, "everybody, and everybody the same: with the application, never through the relay"),
+        ("key", f"{config.public.text}, number {config.key_id}"),
+        ("older keys", f"{', '.join(older)}: taken, too, until they are retired" if older else None),
+        ("now", "start the shuffler again: servers read keys when they start"),
+    ]
+    show(facts(f"A gateway's keys in {folder}", rows))
+    relay = "serve relay --gateway http://127.0.0.1:8001"
+    report = f"report 1 --relay http://127.0.0.1:8003 --gateway-keys {folder}/{GATEWAY_CONFIGS} --task FILE"
+    retire = [("when everybody has the new file", f"keys retire {folder} --gateway")] if older else []
+    next_steps([*retire, ("try a relay", relay), ("report through it", f"{report} --shuffler URL --token-file FILE")])
+
+
 @keys_app.command("rotate")
 def rotate(
     folder: Folder,
     tokens: Annotated[bool, typer.Option("--tokens", help="The tokens instead of the key pairs.")] = False,
+    gateway: ForGateway = False,
     expires: Expires = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -159,6 +192,15 @@ def rotate(
     from shuffledp.service.rotation import rotate_keys, rotate_tokens
 
     bits, last = RandomBits.secure(), None if expires is None else last_day(expires)
+    _check_one(tokens, gateway)
+    if gateway:
+        from shuffledp.service.oblivious.gateway_keys import rotate_gateway_key
+
+        if last is not None:
+            problem = "must be left out: a gateway's key has no last day"
+            raise ParameterError("expires", expires, problem, "rotate and retire it instead")
+        _tell_gateway(folder, rotate_gateway_key(folder), as_json=as_json)
+        return
     if tokens:
         if last is not None:
             raise ParameterError("expires", expires, "must be left out: tokens have no last day", "retire them instead")
@@ -218,12 +260,19 @@ def retire(
         bool, typer.Option("--force", help="Though a task was created for one that is in none of the stores.")
     ] = False,
     tokens: Annotated[bool, typer.Option("--tokens", help="The older tokens instead of the older keys.")] = False,
+    gateway: ForGateway = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Destroy older keys, unless a task still needs one; the analyzer must not run meanwhile."""
     from shuffledp.service.key_notes import created_tasks
     from shuffledp.service.rotation import retire_keys, retire_tokens
 
+    _check_one(tokens, gateway)
+    if gateway:
+        from shuffledp.service.oblivious.gateway_keys import retire_gateway_keys
+
+        _tell_retired(folder, retire_gateway_keys(folder).destroyed, as_json=as_json)
+        return
     if tokens:
         count = retire_tokens(folder)
         if as_json:
@@ -248,11 +297,20 @@ def retire(
         if _ELSEWHERE in who:
             way_out = f"name every analyzer's store, or hand that task over; --force if it is not used; {way_out}"
         raise ParameterError("folder", str(folder), f"must have older keys that nothing needs, not {who}", way_out)
+    _tell_retired(folder, done.destroyed, as_json=as_json)
+
+
+def _check_one(tokens: bool, gateway: bool) -> None:
+    if tokens and gateway:
+        raise ParameterError("gateway", True, "and --tokens are two things", "run it once for each")
+
+
+def _tell_retired(folder: Path, destroyed: tuple[str, ...], *, as_json: bool) -> None:
     if as_json:
-        print_json({"schema": 1, "folder": str(folder), "destroyed": list(done.destroyed)})
+        print_json({"schema": 1, "folder": str(folder), "destroyed": list(destroyed)})
         return
-    rows = [("destroyed", ", ".join(done.destroyed) or "none: there are no older keys")]
-    if done.destroyed:
+    rows = [("destroyed", ", ".join(destroyed) or "none: there are no older keys")]
+    if destroyed:
         rows.append(("copies", "destroy them, too: in backups, and on other machines"))
     show(facts(f"Older keys in {folder}", rows))
 

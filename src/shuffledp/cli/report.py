@@ -43,6 +43,12 @@ def report(
     outbox: Annotated[
         str | None, typer.Option(help="Keep what is not acknowledged here, and send it first.", metavar="FILE|ADDRESS")
     ] = None,
+    relay: Annotated[
+        str | None, typer.Option(help="Who carries it: the shuffler then sees no address.", metavar="URL")
+    ] = None,
+    gateway_keys: Annotated[
+        Path | None, typer.Option(help="With a relay: the shuffler's gateway.ohttp-keys.", metavar="FILE")
+    ] = None,
     patience: options.Patience = 60.0,
     reading: Any = None,
     as_json: options.AsJson = False,
@@ -53,7 +59,7 @@ def report(
     interrupted goes on where it stopped if the outbox is the same: no row is ever randomized twice.
     """
     from shuffledp.cli.domains import read_own_values
-    from shuffledp.service.client import Client
+    from shuffledp.service.client import Client, Relay
     from shuffledp.service.task import Task
 
     if value is not None and file is not None:
@@ -65,6 +71,9 @@ def report(
             raise ParameterError(name, said, "is a file's", "add --file")
     if not patience >= 0:
         raise ParameterError("patience", patience, "must be >= 0", "60 is the default")
+    if (relay is None) != (gateway_keys is None):
+        raise ParameterError("relay", relay, "and gateway_keys go together", "give both or none")
+    carried = None if relay is None or gateway_keys is None else Relay.of(relay, gateway_keys)
     task = Task.load(task_file)
     token = _let_in(task, token_file, tokens)
     domain = task.plan.domain
@@ -80,11 +89,11 @@ def report(
     def wait(seconds: float) -> None:
         nonlocal silent
         if not silent:
-            typer.echo(f"no answer from {shuffler} yet: trying for {patience:g} s (--patience)", err=True)
+            typer.echo(f"no answer from {relay or shuffler} yet: trying for {patience:g} s (--patience)", err=True)
             silent = True
         time.sleep(seconds)
 
-    with Client(task, shuffler, token, outbox, patience=patience, sleep=wait) as client:
+    with Client(task, shuffler, token, outbox, patience=patience, sleep=wait, relay=carried) as client:
         left = client.flush()
         with users_reporting(len(values), shown=not as_json and len(values) > 1) as progress:
             sent = client.report_many(values, progress, stream=stream)

@@ -1,4 +1,4 @@
-"""`shuffledp serve`: a shuffler, an analyzer, both, or a whole cascade, for as long as one likes."""
+"""`shuffledp serve`: a shuffler, an analyzer, both, a whole cascade, or a relay, for as long as one likes."""
 
 from contextlib import ExitStack
 from functools import partial
@@ -21,7 +21,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.service.serving import Server
 
-serve_app = typer.Typer(help="Run a shuffler, an analyzer, both, or a cascade, until interrupted.")
+serve_app = typer.Typer(help="Run a shuffler, an analyzer, both, a cascade, or a relay, until interrupted.")
 
 Keys = Annotated[Path, typer.Option(help="The folder of keys; a shuffler reads its tokens only.", metavar="FOLDER")]
 Tasks = Annotated[list[Path] | None, typer.Option(help="A task to serve; repeat it for more.", metavar="FILE")]
@@ -208,3 +208,28 @@ def serve_cascade(
 
     hops = {f"hop {number}": (addresses[number - 1], partial(the_hop, number)) for number in range(len(hop), 0, -1)}
     run_servers({"analyzer": (addresses[-1], the_analyzer), **hops})
+
+
+@serve_app.command("relay")
+def serve_relay(
+    gateway: Annotated[str, typer.Option(help="The shuffler, or another gateway, that it carries to.", metavar="URL")],
+    port: Port = 8003,
+    host: Host = "127.0.0.1",
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+    uds: Uds = None,
+    behind_proxy: BehindProxy = False,
+    allow_origin: AllowOrigin = None,
+) -> None:
+    """Carries sealed reports to one gateway, which then sees no addresses; it logs and keeps nothing: for a trial."""
+    from shuffledp.service.oblivious.relay import gateway_url, relay_app
+    from shuffledp.service.origins import Origins
+    from shuffledp.service.serving import Address, uvicorn_server
+
+    address = Address(host=host, port=port, tls_cert=tls_cert, tls_key=tls_key, uds=uds, behind_proxy=behind_proxy)
+    url, origins = gateway_url(gateway), Origins.of(allow_origin)
+
+    def the_relay(undo: ExitStack) -> "Server":
+        return uvicorn_server(relay_app(url, origins=origins), address)
+
+    run_servers({"relay": (address, the_relay)}, silent=True)

@@ -73,6 +73,7 @@ def make_shuffler(
     """A shuffler on its store that serves these tasks, and is to send to this address; it does not listen yet."""
     from shuffledp.cli.foreign_keys import check_roles, check_task_keys
     from shuffledp.service.keys import load_tokens
+    from shuffledp.service.oblivious.gateway_keys import gateway_of
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
     from shuffledp.service.shuffler.sending import post_to
@@ -82,6 +83,7 @@ def make_shuffler(
 
     tokens = load_tokens(keys)
     check_roles(keys, tokens, ENROL, HOP)
+    gateway = gateway_of(keys)
     if hop is None:
         for doubt in check_task_keys(keys, texts):
             typer.echo(f"warning: {doubt}", err=True)
@@ -91,7 +93,7 @@ def make_shuffler(
         server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds, layer=layer)
         for text in texts:
             server.add_task(text)
-    return uvicorn_server(shuffler_app(server, tokens, limits, origins), address)
+    return uvicorn_server(shuffler_app(server, tokens, limits, origins, gateway), address)
 
 
 def make_analyzer(
@@ -196,22 +198,25 @@ def _text(path: Path, parameter: str, kind: str, other: str) -> str:
     return text
 
 
-def run_servers(roles: "dict[str, tuple[Any, Callable[[ExitStack], Server]]]", page: str | None = None) -> None:
+def run_servers(
+    roles: "dict[str, tuple[Any, Callable[[ExitStack], Server]]]", page: str | None = None, *, silent: bool = False
+) -> None:
     """Take every address, then make the servers and serve until one of them is told to stop; then all do.
 
     Args:
         roles: what each server is, with where it listens and how it is made, given what is done where one is refused.
         page: where a browser is answered; None where none is.
+        silent: write no log, and say nothing at the end.
     """
     from shuffledp.service.serving import run_until_told
-    from shuffledp.service.telemetry import log_to_stderr
+    from shuffledp.service.telemetry import log_nothing, log_to_stderr
 
     with ExitStack() as taken:
         sockets = [taken.enter_context(address.taken()) for address, _ in roles.values()]
         with ExitStack() as undo:
             servers = [make(undo) for _, make in roles.values()]
             undo.pop_all()
-        log_to_stderr()
+        (log_nothing if silent else log_to_stderr)()
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
         for server in servers:
@@ -220,5 +225,6 @@ def run_servers(roles: "dict[str, tuple[Any, Callable[[ExitStack], Server]]]", p
                 typer.echo(words, err=True)
         if page is not None:
             typer.echo(f"look at it in a browser: {page}/", err=True)
-        typer.echo("interrupt (Ctrl-C) to stop; what was acknowledged is on disk", err=True)
-        run_until_told(servers, sockets, lambda words: typer.echo(words, err=True))
+        kept = "nothing is written down" if silent else "what was acknowledged is on disk"
+        typer.echo(f"interrupt (Ctrl-C) to stop; {kept}", err=True)
+        run_until_told(servers, sockets, lambda words: None if silent else typer.echo(words, err=True))

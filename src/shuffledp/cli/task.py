@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.cascade_output import KeyFolders, cascade_document, cascade_tables, hops_in_words, hops_see
+from shuffledp.cli.cascade_output import (
+    KeyFolders,
+    cascade_document,
+    cascade_tables,
+    hops_in_words,
+    hops_see,
+    relay_sees,
+)
 from shuffledp.cli.output import (
     collusions_listed,
     collusions_of,
@@ -118,6 +125,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
         ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
         *([] if task.gate is None else [(f"the issuer, {task.gate.issuer.name}", _ISSUER_SEES)]),
         *(hops_see(len(task.hops)) or [_SHUFFLER_SEES]),
+        *relay_sees(len(task.hops)),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
     ]
 

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Container
 from contextlib import asynccontextmanager
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -14,7 +14,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.limits import Limits
@@ -224,7 +224,7 @@ class Endpoints(Generic[S]):
 
 def build_app(
     endpoints: Endpoints[Any], tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
-) -> Starlette:
+) -> "DirectApp":
     """The application that answers what these endpoints declare, to whoever has a token for it, within its limits.
 
     Pages in a browser are let through if their origins are named.
@@ -243,7 +243,7 @@ def build_app(
     ]
     # One route a path, so that another method on it is 405 and not 404.
     routes = [Route(each.path, handler, methods=[each.method]) for each, handler in guarded]
-    app = _Direct(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
+    app = DirectApp(routes=routes, exception_handlers={HTTPException: _other, Exception: _other}, lifespan=lifespan)
     # A redirect would repeat the Host that the request names, and is in no document.
     app.router.redirect_slashes = False
     app.state.server = server
@@ -255,7 +255,7 @@ def build_app(
     return app
 
 
-class _Direct(Starlette):
+class DirectApp(Starlette):
     """Requests for an endpoint go straight to its handler, which lets no exception out; Starlette does the rest.
 
     Its layers of exception handlers and its router take longer than a report takes to be accepted.
@@ -281,10 +281,34 @@ class _Direct(Starlette):
         response = await handler(Request(scope, receive, send))
         await response(scope, receive, send)
 
-    def _find(self, scope: Scope) -> tuple[Handler, dict[str, str]] | None:
+    async def ask(self, scope: Scope, body: bytes, only: Container[str]) -> Response | None:
+        """What an endpoint answers to a request that came by another way than a connection of its own.
+
+        Args:
+            scope: of the request.
+            body: its content.
+            only: the routes that may be asked for so, each a method and a path with parameters in braces.
+
+        Returns:
+            The answer; None if the request is for none of these.
+        """
+        found = self._find(scope, only)
+        if found is None:
+            return None
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        handler, scope["path_params"] = found
+        scope["app"] = self
+        return await handler(Request(scope, receive))
+
+    def _find(self, scope: Scope, only: Container[str] | None = None) -> tuple[Handler, dict[str, str]] | None:
         parts = scope["path"].split("/")
         for names, handler in self.endpoints.get((scope["method"], len(parts)), ()):
             pairs = list(zip(names, parts, strict=True))
+            if only is not None and f"{scope['method']} {'/'.join(names)}" not in only:
+                continue
             if all(part if name.startswith("{") else name == part for name, part in pairs):
                 return handler, {name[1:-1]: part for name, part in pairs if name.startswith("{")}
         return None

@@ -28,6 +28,12 @@ So has whoever says who may take part in one task or campaign (`shuffledp.servic
 
     issuer.key     the private key of its tokens: the issuer's machine only
     issuer.pub     name and public key: goes into that task or campaign
+
+Of a shuffler that is a gateway for relays (`shuffledp.service.oblivious`) its folder, whichever it is, also has
+
+    gateway.key         the private key of what relays bring: the shuffler's machine only
+    gateway.pub         which key is the current one
+    gateway.ohttp-keys  what clients seal requests to: everybody, and everybody the same
 """
 
 import contextlib
@@ -56,6 +62,7 @@ PRIVATE, PUBLIC, TOKENS = "analyzer.key", "analyzer.pub", "tokens.json"
 SIGNING, VERIFYING = "models.key", "models.pub"
 RETIRED, CREATED = "retired.json", "created.json"
 HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
+GATEWAY_PRIVATE, GATEWAY_PUBLIC, GATEWAY_CONFIGS = "gateway.key", "gateway.pub", "gateway.ohttp-keys"
 HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
 """The roles that a hop has tokens for: nobody opens its batches for it."""
 ISSUER_PRIVATE, ISSUER_PUBLIC = "issuer.key", "issuer.pub"
@@ -141,6 +148,7 @@ class _MovedError(Exception):
 
 ANALYZER = PairFiles(PrivateKey, PRIVATE, PUBLIC, "private_key", "public_key")
 HOPS = PairFiles(PrivateKey, HOP_PRIVATE, HOP_PUBLIC, "private_key", "public_key")
+GATEWAY = PairFiles(PrivateKey, GATEWAY_PRIVATE, GATEWAY_PUBLIC, "private_key", "public_key")
 MODELS = PairFiles(SigningKey, SIGNING, VERIFYING, "signing_private_key", "signing_key")
 
 
@@ -254,12 +262,12 @@ def _json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def write_secret(path: Path, text: str, mode: int) -> None:
+def write_secret(path: Path, text: str | bytes, mode: int) -> None:
     """A new file, forced to disk, created with its mode: at no time can anybody else open it."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
     with os.fdopen(descriptor, "wb") as file:
         os.fchmod(file.fileno(), mode)
-        file.write(text.encode())
+        file.write(text.encode() if isinstance(text, str) else text)
         file.flush()
         os.fsync(file.fileno())
 

@@ -10,6 +10,8 @@ from shuffledp.service.schemas import BODIES, answer_schema, needed
 
 BINARY, JSON, TEXT, HTML = "application/octet-stream", "application/json", "text/plain", "text/html"
 ARROW = "application/vnd.apache.arrow.stream"
+# Of Oblivious HTTP: a sealed request, a sealed answer, and a gateway's keys.
+OHTTP_REQUEST, OHTTP_ANSWER, OHTTP_KEYS = "message/ohttp-req", "message/ohttp-res", "application/ohttp-keys"
 
 # What a body of each type is.
 _SCHEMAS = {
@@ -17,7 +19,7 @@ _SCHEMAS = {
     TEXT: {"type": "string"},
     HTML: {"type": "string"},
     BINARY: {"type": "string", "format": "binary"},
-    ARROW: {"type": "string", "format": "binary"},
+    **{each: {"type": "string", "format": "binary"} for each in (ARROW, OHTTP_REQUEST, OHTTP_ANSWER, OHTTP_KEYS)},
 }
 _PROBLEM = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
 ON_DISK = {201: "It is on disk.", 200: "It was on disk before."}

@@ -28,7 +28,7 @@ class RefusedError(ShuffleDPError):
         404
         """
         return {
-            "type": f"urn:shuffledp:problem:{self.kind.name}",
+            "type": self.kind.uri or f"urn:shuffledp:problem:{self.kind.name}",
             "title": self.kind.title,
             "status": self.kind.status,
             "detail": self.detail,
@@ -37,14 +37,22 @@ class RefusedError(ShuffleDPError):
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of refusal: one status, one title."""
+    """A kind of refusal: one status, one title; and a name of its own where a standard gives it one."""
 
     name: str
     status: int
     title: str
+    uri: str | None = None
 
 
 BAD_REQUEST = ProblemKind("bad-request", 400, "The request cannot be read")
+# RFC 9458, section 5.3.
+GATEWAY_KEY = ProblemKind(
+    "gateway-key",
+    400,
+    "The gateway has no such key",
+    "https://iana.org/assignments/http-problem-types#ohttp-key",
+)
 NO_TOKEN = ProblemKind("token-missing", 401, "A bearer token is needed")
 NO_PASS = ProblemKind("pass-needed", 401, "A token of the task's issuer is needed")
 NOT_INVITED = ProblemKind("invitation-unknown", 401, "The issuer does not know the invitation")
@@ -66,10 +74,14 @@ WRONG_HOP = ProblemKind("hop-wrong", 409, "Another hop of the cascade takes this
 SEAT_GONE = ProblemKind("seat-gone", 410, "The seat is no longer yours")
 TOO_LARGE = ProblemKind("too-large", 413, "The body is too large")
 WRONG_TYPE = ProblemKind("media-type", 415, "The body is of another type")
+NOT_SEALED = ProblemKind("not-sealed", 422, "The request does not open")
 WRONG_LENGTH = ProblemKind("report-length", 422, "The report has another length than its seat's")
+TOO_EARLY = ProblemKind("too-early", 425, "A copy of this request was answered before")
 TOO_MANY = ProblemKind("too-many", 429, "This token asks too often")
 BUSY = ProblemKind("busy", 429, "Too much waits to be sent on")
 BROKEN = ProblemKind("internal", 500, "A bug")
+GATEWAY_AWAY = ProblemKind("gateway-away", 502, "The relay does not reach the gateway")
 NO_ROOM = ProblemKind("no-room", 503, "The store cannot be written")
+GATEWAY_SLOW = ProblemKind("gateway-slow", 504, "The gateway does not answer the relay in time")
 
 KINDS = tuple(value for value in list(globals().values()) if isinstance(value, ProblemKind))

@@ -31,6 +31,7 @@ from shuffledp.service.keys import (
     TOKENS,
     VERSION,
     PairFiles,
+    S,
     is_hops,
     is_overwritten,
     load_public_key,
@@ -74,20 +75,31 @@ def rotate_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -
     """
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
-    with _alone(folder):
+    with alone(folder):
         # Folders from before there were campaigns have no pair for models.
         kinds: list[PairFiles[Any]] = [ANALYZER, *([MODELS] if (folder / MODELS.public).exists() else [])]
         for kind in kinds:
-            _check_whole(folder, kind)
+            check_whole(folder, kind)
         for kind in kinds:
-            _tidy(folder, kind)
-            new = kind.kind.generate()
-            last = expires if kind is ANALYZER else None
-            _put(folder / kind.older(new), kind.secret_text(new))
-            # The one step: from here on the new pair is the current one.
-            _put(folder / kind.public, kind.public_text(new, last), mode=0o644)
-            _tidy(folder, kind)
+            make_current(folder, kind, kind.kind.generate(), expires if kind is ANALYZER else None)
     return load_public_key(folder)
+
+
+def make_current(folder: Path, kind: PairFiles[S], new: S, last: str | None = None) -> None:
+    """Make a new pair the current one of its kind; nobody else changes the folder meanwhile (`alone`).
+
+    Args:
+        folder: where the older ones are.
+        kind: which files.
+        new: the secret half of the new pair.
+        last: its last day, if it has one.
+    """
+    if kind.files(folder):
+        _tidy(folder, kind)
+    put_file(folder / kind.older(new), kind.secret_text(new))
+    # The one step: from here on the new pair is the current one.
+    put_file(folder / kind.public, kind.public_text(new, last), mode=0o644)
+    _tidy(folder, kind)
 
 
 def rotate_tokens(folder: Path, *, bits: RandomBits) -> Tokens:
@@ -102,16 +114,16 @@ def rotate_tokens(folder: Path, *, bits: RandomBits) -> Tokens:
     """
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
-    with _alone(folder):
+    with alone(folder):
         known = load_tokens(folder)
         tokens = known.renewed(bits=bits)
         if is_hops(folder):
             # A hop has no batches that others could open: it is given no token for that.
             tokens = Tokens({role: tokens.secrets[role] for role in known.secrets}, tokens.older)
-        _put(folder / TOKENS, tokens_text(tokens))
+        put_file(folder / TOKENS, tokens_text(tokens))
         # Whoever is handed one of these before it is replaced has an older token, which is taken.
         for role, secret in tokens.secrets.items():
-            _put(folder / token_name(role), secret + "\n")
+            put_file(folder / token_name(role), secret + "\n")
     return tokens
 
 
@@ -121,32 +133,38 @@ def retire_tokens(folder: Path) -> int:
     Returns:
         How many there were.
     """
-    with _alone(folder):
+    with alone(folder):
         tokens = load_tokens(folder)
         count = sum(map(len, tokens.older.values()))
         if count:
-            _put(folder / TOKENS, tokens_text(Tokens(tokens.secrets)))
+            put_file(folder / TOKENS, tokens_text(Tokens(tokens.secrets)))
     return count
 
 
-def retire_keys(folder: Path, needed: Mapping[str, Sequence[str]], only: Sequence[str] = ()) -> Retired:
+def retire_keys(
+    folder: Path,
+    needed: Mapping[str, Sequence[str]],
+    only: Sequence[str] = (),
+    kinds: Sequence[PairFiles[Any]] = _KINDS,
+) -> Retired:
     """Destroy older keys, overwritten, deleted, and both forced to disk; none of them if one is still needed.
 
     Args:
         folder: where they are.
         needed: what still needs a key, by the text of its public half. Whoever says so holds the stores meanwhile.
         only: the names of the files to destroy; all older keys if it is left out.
+        kinds: which pairs; those that tasks and campaigns name if it is left out.
 
     Returns:
         The files that were destroyed; or those that are needed, with what needs them.
     """
     doomed: list[tuple[str, str]] = []
     kept: dict[str, tuple[str, ...]] = {}
-    with _alone(folder):
-        for kind in _KINDS:
+    with alone(folder):
+        for kind in kinds:
             if not kind.files(folder):
                 continue
-            _check_whole(folder, kind)
+            check_whole(folder, kind)
             _tidy(folder, kind)
             for key in kind.ring(folder)[1:]:
                 file = kind.older(key)
@@ -180,9 +198,9 @@ def remember_task(path: Path, task_id: str, key: PublicKey) -> bool:
     if not path.is_dir() or not ANALYZER.files(path) or is_hops(path):
         return False
     try:
-        with _alone(path):
+        with alone(path):
             known = {**created_tasks(path), task_id: key.text}
-            _put(path / CREATED, json.dumps({"version": VERSION, "tasks": known}, indent=2) + "\n")
+            put_file(path / CREATED, json.dumps({"version": VERSION, "tasks": known}, indent=2) + "\n")
     except ParameterError:
         return False
     return True
@@ -214,7 +232,7 @@ def whereabouts(folder: Path, key: str) -> str:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Any:
+def alone(folder: Path) -> Any:
     """Nobody else changes the folder meanwhile; what a killed process left half done is cleared away first."""
     if not folder.is_dir():
         raise ParameterError("folder", str(folder), "must be a folder of keys", "make one with `shuffledp keys FOLDER`")
@@ -227,13 +245,14 @@ def _alone(folder: Path) -> Any:
         yield
 
 
-def _check_whole(folder: Path, kind: PairFiles[Any]) -> None:
+def check_whole(folder: Path, kind: PairFiles[Any]) -> None:
     """The current pair must be there, both halves: a rotation would lose track of one otherwise."""
-    if is_hops(folder):
+    if is_hops(folder) and kind in _KINDS:
         way_out = "make others with `shuffledp keys FOLDER --hop` for the next task, or give --tokens for new tokens"
         raise ParameterError("folder", str(folder), "must be an analyzer's: a hop's key is not rotated", way_out)
     if not (folder / kind.public).exists():
-        way_out = f"run it where both {kind.private} and {kind.public} are: on the analyzer's machine"
+        whose = "analyzer's" if kind in _KINDS else "shuffler's"
+        way_out = f"run it where both {kind.private} and {kind.public} are: on the {whose} machine"
         raise ParameterError("folder", str(folder), f"must have {kind.public}", way_out)
     ring, public = kind.ring(folder), json.loads((folder / kind.public).read_bytes())[kind.public_field]
     if ring[0].public.text != public:
@@ -255,7 +274,7 @@ def _tidy(folder: Path, kind: PairFiles[Any]) -> None:
     settle_name(usual)
 
 
-def _put(file: Path, text: str, mode: int = 0o600) -> None:
+def put_file(file: Path, text: str | bytes, mode: int = 0o600) -> None:
     """A file that is there whole or not at all, with what was there before until then; forced to disk."""
     part = file.parent / f".shuffledp-{secrets.token_hex(8)}.part"
     try:
@@ -272,7 +291,7 @@ def _put(file: Path, text: str, mode: int = 0o600) -> None:
 
 def _remember(folder: Path, gone: list[str]) -> None:
     keys = retired_keys(folder) | dict.fromkeys(gone, datetime.now(UTC).date().isoformat())
-    _put(folder / RETIRED, json.dumps({"version": VERSION, "keys": keys}, indent=2) + "\n")
+    put_file(folder / RETIRED, json.dumps({"version": VERSION, "keys": keys}, indent=2) + "\n")
 
 
 def _destroy(file: Path) -> None:

@@ -63,7 +63,11 @@ def _fields_of(kind: type) -> Schema:
     return {field.name: _OF_TYPES[hints[field.name]] for field in fields(kind)}
 
 
-_HOPS = {"hops": _listed(_closed({"hop": _COUNTED, "public_key": _KEY}))}
+_LAST_DAY: Schema = {"type": "string", "format": "date"}
+_MAY_HAVE = {
+    "hops": _listed(_closed({"hop": _COUNTED, "public_key": _KEY})),
+    "expires": {"type": "object", "additionalProperties": _LAST_DAY},
+}
 _DOCUMENT = {"version": _COUNTED, "nonce": _ID, "suite": _TEXT, "public_key": _KEY, "warnings": _listed(_TEXT)}
 
 SCHEMAS: dict[str, Schema] = {
@@ -85,7 +89,7 @@ SCHEMAS: dict[str, Schema] = {
         },
         {"counts_everybody": _FLAG, "windows": _FLAG, "layers": _COUNTED, "hop": _COUNTED},
     ),
-    "Task": _closed({**_DOCUMENT, "routing": _ref("Routing"), "plan": _ref("Plan")}, _HOPS),
+    "Task": _closed({**_DOCUMENT, "routing": _ref("Routing"), "plan": _ref("Plan")}, _MAY_HAVE),
     "Campaign": _closed(
         {
             **_DOCUMENT,
@@ -100,7 +104,7 @@ SCHEMAS: dict[str, Schema] = {
             "rows": {"type": ["object", "null"]},
             "waiting": _closed({"seconds": _or_null(_SECONDS)}),
         },
-        _HOPS,
+        _MAY_HAVE,
     ),
     "Served": _closed({"task_id": _SHA256}),
     "Kept": _closed({"new": _FLAG}),
@@ -122,7 +126,7 @@ SCHEMAS: dict[str, Schema] = {
         }
     ),
     "AnalyzersTask": _closed(
-        {"task_id": _TEXT, "task": _ref("Task"), **_fields_of(Progress), "time": {"type": "number"}}
+        {"task_id": _TEXT, "task": _ref("Task"), "ended": _FLAG, **_fields_of(Progress), "time": {"type": "number"}}
     ),
     "Manifest": _closed(
         {"version": {"const": MANIFEST_VERSION}, **_fields_of(Manifest), "digest": _SHA256, "checks": _SHA256}
@@ -173,6 +177,8 @@ SCHEMAS: dict[str, Schema] = {
             "time": {"type": "number"},
         }
     ),
+    "Place": _closed({"role": {"enum": ["shuffler", "analyzer"]}, "hop": {"type": ["integer", "null"], "minimum": 1}}),
+    "Keys": _closed({"public_keys": _listed(_KEY)}),
     "Counted": _closed({"counted": {"const": True}}),
     "GivenBack": _closed({"given_back": _FLAG}),
     "OpenAPI": _open({"openapi": {"const": "3.1.0"}, "info": {"type": "object"}, "paths": {"type": "object"}}),
@@ -182,6 +188,8 @@ SCHEMAS: dict[str, Schema] = {
 ANSWERS: dict[str, str] = {
     "createTask": "Served",
     "openapi": "OpenAPI",
+    "showHop": "Place",
+    "showKeys": "Keys",
     "shuffler showTask": "ShufflersTask",
     "analyzer showTask": "AnalyzersTask",
     "takeSeats": "Seats",

@@ -37,6 +37,14 @@ def log_to_stderr(level: int = logging.INFO) -> None:
         logger.propagate = False
 
 
+def log_nothing() -> None:
+    """Write no log at all: of a relay, whatever is written down may be somebody's address."""
+    for name in (LOG.name, "uvicorn", "asyncio", "httpx", "httpcore"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [logging.NullHandler()]
+        logger.propagate = False
+
+
 def log(event: str, *, level: int = logging.INFO, **facts: Any) -> None:
     """Write one line about what happened; no address, no header, no body may be among the facts."""
     LOG.log(level, event, extra={"facts": facts})

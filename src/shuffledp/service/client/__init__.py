@@ -2,6 +2,7 @@
 
 from shuffledp.service.client.calls import AnswerError, UnreachableError
 from shuffledp.service.client.client import Client, ReportError, Sent
+from shuffledp.service.client.relayed import Relay
 from shuffledp.service.store.outboxes import Outbox
 
-__all__ = ["AnswerError", "Client", "Outbox", "ReportError", "Sent", "UnreachableError"]
+__all__ = ["AnswerError", "Client", "Outbox", "Relay", "ReportError", "Sent", "UnreachableError"]

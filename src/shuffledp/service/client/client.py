@@ -32,7 +32,9 @@ from shuffledp.service.client.calls import (
 )
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.client.passes import passes
+from shuffledp.service.client.relayed import Relay, RelayTransport
 from shuffledp.service.expiry import check_not_expired
+from shuffledp.service.oblivious.padding import request_length
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import SEAT_GONE, TOO_LARGE, TOO_SLOW, WRONG_LENGTH, RefusedError
 from shuffledp.service.routing import Seat
@@ -114,6 +116,8 @@ class Client:
         patience: for how many seconds a request that fails in passing is tried again.
         sleep: what waits between tries.
         seated: told of the seats that were taken, before anything is randomized for them; what it raises ends the call.
+        relay: who carries requests, so that the shuffler does not see where they come from; one report travels at a
+            time then, as all requests have one length. The shuffler is asked directly if it is None.
 
     Raises:
         RandomnessError: the bits are seeded.
@@ -140,6 +144,7 @@ class Client:
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
         seated: Callable[[list[Seat]], None] = lambda seats: None,
+        relay: Relay | None = None,
     ) -> None:
         bits = RandomBits.secure() if bits is None else bits
         if not bits.is_secure:
@@ -147,7 +152,9 @@ class Client:
         self.task = task
         self._bits, self._seated = bits, seated
         url = check_url(shuffler_url, "shuffler")
-        self._owns_http = http is None
+        self._owns_http = http is None or relay is not None
+        if relay is not None:
+            http = httpx.Client(transport=RelayTransport(relay, request_length(task.routing), http))
         self._tokens = passes(task.gate, token)
         # Where there is an issuer, a report needs none: nobody else knows its seat.
         role = token if isinstance(token, str) else None
@@ -157,7 +164,9 @@ class Client:
         self._lock = threading.Lock()
         self._path = f"/v1/tasks/{task.id}"
         longest = max(1, task.routing.longest_report_bytes)
-        self._largest_block = max(1, min(MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES // longest))
+        most = MOST_REPORTS_AN_UPLOAD if relay is None else 1
+        self._largest_block = max(1, min(most, MOST_UPLOAD_BYTES // longest))
+        self._most_flushed = most
         # Every layer of a cascade is sealed by itself.
         messages = max(1, task.routing.longest_report_messages) * (1 + task.routing.layers)
         self._block = max(1, min(self._largest_block, _FIRST_BLOCK_MESSAGES // messages))
@@ -309,7 +318,7 @@ class Client:
             self._block = min(self._largest_block, 2 * self._block)
 
     def _flush(self, tally: Sent) -> None:
-        while reports := self.outbox.first(self.task.id, MOST_REPORTS_AN_UPLOAD, MOST_UPLOAD_BYTES):
+        while reports := self.outbox.first(self.task.id, self._most_flushed, MOST_UPLOAD_BYTES):
             gone: list[str] = []
             never = self._deliver(reports, tally, gone)
             tally.refused += len(gone)

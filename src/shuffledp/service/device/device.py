@@ -25,6 +25,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client.calls import TIMEOUT, AnswerError, Calls, NotTheServersError, check_url
 from shuffledp.service.client.client import Client, ReportError, Sent
+from shuffledp.service.client.relayed import Relay
 from shuffledp.service.device.choosing import DeviceChoice, choose_among
 from shuffledp.service.models import Model, checked_model, round_of_model
 from shuffledp.service.problems import PASS_SPENT, SEATS_LATER, TASK_FULL
@@ -82,6 +83,7 @@ class Device:
         patience: for how many seconds a request that fails in passing is tried again.
         sleep: what waits between tries.
         clock: the seconds since the epoch.
+        relay: who carries reports, so that the shuffler does not see where they come from; models are fetched directly.
 
     Raises:
         RandomnessError: the bits are seeded.
@@ -102,6 +104,7 @@ class Device:
         patience: float = 60.0,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.time,
+        relay: Relay | None = None,
     ) -> None:
         bits = RandomBits.secure() if bits is None else bits
         if not bits.is_secure:
@@ -112,6 +115,7 @@ class Device:
         self.campaign = campaign
         self._shuffler, self._token = check_url(shuffler, "shuffler"), token
         self._bits, self._patience, self._sleep, self._clock = bits, patience, sleep, clock
+        self._relay = relay
         self._owned: list[Any] = []
         self._http = self._own(http, lambda: httpx.Client(timeout=TIMEOUT))
         fetching = self._own(models_http, lambda: httpx.Client(timeout=TIMEOUT))
@@ -323,6 +327,7 @@ class Device:
             patience=self._patience,
             sleep=self._sleep,
             seated=seated,
+            relay=self._relay,
         )
 
     def _report(self, model: Model, values: Any) -> Outcome:

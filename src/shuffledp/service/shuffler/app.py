@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -13,11 +13,27 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from shuffledp.service.admission.headers import redeemable
 from shuffledp.service.admission.private_tokens import Gate
 from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
-from shuffledp.service.http import Endpoints, build_app, read_body, text_of, whole_in_path, whole_query
+from shuffledp.service.http import Endpoints, build_app, problem, read_body, text_of, whole_in_path, whole_query
 from shuffledp.service.limits import Limits
-from shuffledp.service.openapi import BINARY, HTML, JSON, ON_DISK, SEAT, TEXT, TOKEN, Operation, Query, operation
+from shuffledp.service.oblivious.inside import answer_inside, response_inside
+from shuffledp.service.oblivious.padding import longest_sealed
+from shuffledp.service.openapi import (
+    BINARY,
+    HTML,
+    JSON,
+    OHTTP_ANSWER,
+    OHTTP_KEYS,
+    OHTTP_REQUEST,
+    ON_DISK,
+    SEAT,
+    TEXT,
+    TOKEN,
+    Operation,
+    Query,
+    operation,
+)
 from shuffledp.service.origins import Origins
-from shuffledp.service.problems import BAD_REQUEST, TASK_ENDED, TOO_LARGE, RefusedError
+from shuffledp.service.problems import BAD_REQUEST, NOT_FOUND, TASK_ENDED, TOO_LARGE, RefusedError
 from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import door
@@ -26,28 +42,49 @@ from shuffledp.service.shuffler.uploads import Answer, Outcome, Upload
 from shuffledp.service.tokens import ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
+if TYPE_CHECKING:
+    # A shuffler that is no gateway loads no code that opens anything.
+    from shuffledp.service.oblivious.gateway import Gateway
+
 Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
 _COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
 _SLOTS = Query("slots", "Only in so many first slots, those whose people answer by one model; 0 for all.", 0, 0, 10**12)
+# What may be inside a sealed request, and nothing else: no hop's, operator's or reader's business.
+_INSIDE = ("take_seats", "put_report", "post_reports", "show_task")
+_NOT_KEPT = {"Cache-Control": "no-store"}
 _NEW, _KNOWN = b'{"new":true}', b'{"new":false}'
 
 
 def shuffler_app(
-    server: ShufflerServer, tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
+    server: ShufflerServer,
+    tokens: Tokens,
+    limits: Limits | None = None,
+    origins: Origins | None = None,
+    gateway: "Gateway | None" = None,
 ) -> Starlette:
-    """The application that serves this shuffler."""
-    return build_app(ShufflerEndpoints(server), tokens, limits, origins)
+    """The application that serves this shuffler; with a gateway, to relays, too."""
+    return build_app(ShufflerEndpoints(server, gateway), tokens, limits, origins)
 
 
 class ShufflerEndpoints(Endpoints[ShufflerServer]):
-    """What a shuffler answers."""
+    """What a shuffler answers.
 
-    def __init__(self, server: ShufflerServer) -> None:
+    Args:
+        server: the shuffler.
+        gateway: opens what relays bring; None where relays bring nothing.
+    """
+
+    def __init__(self, server: ShufflerServer, gateway: "Gateway | None" = None) -> None:
         super().__init__(server)
         self._commits = _Commits(server)
+        self._gateway = gateway
+        # For how many tasks and campaigns it was computed.
+        self._longest = ((-1, -1), 0)
+        members = vars(ShufflerEndpoints)
+        self._inside = frozenset(members[name].operation.route for name in _INSIDE)
 
     async def _routing(self, task_id: str) -> Routing:
         """A task's routing; the store is asked for one that another process was given, and nobody waits for it."""
@@ -187,6 +224,47 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
                 result["status"] = 201 if answer.new else 200
             results.append(result)
         return JSONResponse({"results": results})
+
+    def _as_gateway(self) -> "Gateway":
+        if self._gateway is None:
+            words = "this shuffler is no gateway for relays: report to it directly, or ask its operator for one."
+            raise RefusedError(NOT_FOUND, words)
+        return self._gateway
+
+    def _longest_sealed(self) -> int:
+        tasks, campaigns = self.server.tasks, self.server.campaigns
+        if self._longest[0] != (known := (len(tasks), len(campaigns))):
+            layouts = (layout for campaign in campaigns.values() for layout in campaign.layouts)
+            self._longest = known, longest_sealed([*tasks.values(), *layouts])
+        return self._longest[1]
+
+    @operation(
+        "POST /.well-known/ohttp-gateway",
+        {200: "Sealed, whatever the answer is."},
+        takes=OHTTP_REQUEST,
+        refuses=(404, 422),
+        gives=(OHTTP_ANSWER,),
+    )
+    async def pass_gateway(self, request: Request) -> Response:
+        """A sealed request for seats, reports or the task (RFC 9458), which a relay brings: nobody sees who sent it."""
+        gateway, app = self._as_gateway(), request.app
+        body = await read_body(request, self._longest_sealed())
+        sealed = await gateway.answer(
+            body,
+            lambda inner: answer_inside(app, inner, self._inside),
+            lambda refused: response_inside(problem(refused)),
+        )
+        return Response(sealed, media_type=OHTTP_ANSWER, headers=_NOT_KEPT)
+
+    @operation("GET /.well-known/ohttp-gateway", {200: "Its keys."}, gives=(OHTTP_KEYS,), refuses=(404,))
+    async def offer_keys(self, request: Request) -> Response:
+        """The gateway's keys, to compare with those that everybody was given: do not take them from here."""
+        return Response(self._as_gateway().configs, media_type=OHTTP_KEYS, headers=_NOT_KEPT)
+
+    @operation("GET /ohttp-keys", {200: "Its keys."}, gives=(OHTTP_KEYS,), refuses=(404,))
+    async def show_keys(self, request: Request) -> Response:
+        """The same keys, under a shorter name."""
+        return await self.offer_keys(request)
 
 
 class _Commits:
