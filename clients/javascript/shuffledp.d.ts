@@ -136,7 +136,9 @@ export interface SeatBatch {
 
 /** Why a server refused, as RFC 9457 says it. */
 export interface Problem {
-  type: `urn:shuffledp:problem:${ProblemKind}`;
+  type:
+    | `urn:shuffledp:problem:${Exclude<ProblemKind, "gateway-key">}`
+    | "https://iana.org/assignments/http-problem-types#ohttp-key";
   title: string;
   status: number;
   detail: string;
@@ -148,6 +150,9 @@ export type ProblemKind =
   | "batch-differs"
   | "batch-unknown"
   | "busy"
+  | "gateway-away"
+  | "gateway-key"
+  | "gateway-slow"
   | "hop-wrong"
   | "internal"
   | "lease-lost"
@@ -155,6 +160,7 @@ export type ProblemKind =
   | "method-not-allowed"
   | "no-room"
   | "not-found"
+  | "not-sealed"
   | "pieces-missing"
   | "report-length"
   | "role-wrong"
@@ -164,6 +170,7 @@ export type ProblemKind =
   | "task-full"
   | "task-unknown"
   | "token-missing"
+  | "too-early"
   | "too-large"
   | "too-many"
   | "too-slow";

@@ -28,7 +28,7 @@ class RefusedError(ShuffleDPError):
         404
         """
         return {
-            "type": self.kind.uri or f"urn:shuffledp:problem:{self.kind.name}",
+            "type": self.kind.type,
             "title": self.kind.title,
             "status": self.kind.status,
             "detail": self.detail,
@@ -43,6 +43,11 @@ class ProblemKind:
     status: int
     title: str
     uri: str | None = None
+
+    @property
+    def type(self) -> str:
+        """What a document calls it."""
+        return self.uri or f"urn:shuffledp:problem:{self.name}"
 
 
 BAD_REQUEST = ProblemKind("bad-request", 400, "The request cannot be read")

@@ -73,7 +73,7 @@ _DOCUMENT = {"version": _COUNTED, "nonce": _ID, "suite": _TEXT, "public_key": _K
 SCHEMAS: dict[str, Schema] = {
     "Problem": _closed(
         {
-            "type": {"type": "string", "enum": sorted({f"urn:shuffledp:problem:{kind.name}" for kind in KINDS})},
+            "type": {"type": "string", "enum": sorted({kind.type for kind in KINDS})},
             "title": _TEXT,
             "status": {"type": "integer", "minimum": 400, "maximum": 599},
             "detail": _TEXT,
