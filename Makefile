@@ -70,6 +70,7 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/real_tables.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py
+	$(BIN)/python benchmarks/admission.py
 	$(BIN)/python benchmarks/oblivious.py
 	$(BIN)/python benchmarks/sizing.py
 	$(BIN)/python benchmarks/large_batches.py

@@ -11,6 +11,8 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +21,10 @@ from report import figure, report, shown
 from shuffledp import Privacy, RandomBits
 from shuffledp.accounting.differences import Skellam
 from shuffledp.protocols.binary_sum.poisson_bits import PoissonBits
-from shuffledp.service.client import Client
+from shuffledp.service.client import Client, Relay
 from shuffledp.service.crypto import PrivateKey
+from shuffledp.service.oblivious.encapsulation import GatewayKey
+from shuffledp.service.oblivious.key_config import encode_configs
 from shuffledp.service.task import Task
 from shuffledp.service.tokens import Tokens
 
@@ -33,8 +37,8 @@ LOSE_EVERY = 7
 PATIENCE = 600.0
 FALSE_ALARM = 1e-9
 
-# How reports reach the shuffler, by name: what both clients are given beside its address. A relay is a row here.
-ROADS: dict[str, dict[str, Any]] = {"direct": {}}
+# How reports reach the shuffler.
+ROADS = ("direct", "through a relay")
 
 
 def released(reader: Any, task: Task) -> dict[str, Any]:
@@ -48,25 +52,47 @@ def released(reader: Any, task: Task) -> dict[str, Any]:
     raise TimeoutError("the batch did not fill: a report was lost")
 
 
-def fed(road: dict[str, Any], people: int, folder: Path) -> dict[str, float]:
+@contextmanager
+def carried(key: PrivateKey, gateway: str, origin: str, folder: Path) -> Iterator[dict[str, Any]]:
+    """A relay as a process of its own; what a client in Python is given, and one in JavaScript below `page`."""
+    from harness.hidden import ports, serving
+
+    config, [port] = GatewayKey.of(key).config, ports(1)
+    words = ["relay", "--gateway", gateway, "--port", str(port), "--allow-origin", origin]
+    with serving(folder / "relay.log", *words, said="interrupt"):
+        url = f"http://127.0.0.1:{port}"
+        page = {"relay": url, "gatewayKeys": encode_configs([config]).hex()}
+        yield {"relay": Relay(url, (config,)), "page": page}
+
+
+def fed(road: str, people: int, folder: Path) -> dict[str, float]:
     """Twice so many people, half of them in a browser; what became of their reports."""
     from harness.nursery import servers
     from harness.site import site_in
 
+    gateway = PrivateKey.generate()
     plan = PoissonBits.plan(users=2 * people, privacy=Privacy(1, 1e-6))
     key, tokens = PrivateKey.generate(), Tokens.generate(bits=SECURE)
     task = Task.create(plan, key.public, bits=SECURE)
     values = [number % 3 == 0 for number in range(2 * people)]
-    with site_in(folder / "site") as site, servers(folder, key, tokens, origins=[site.origin]) as running:
+    with (
+        site_in(folder / "site") as site,
+        servers(folder, key, tokens, origins=[site.origin], gateway_key=gateway.text) as running,
+        ExitStack() as opened,
+    ):
         running.add_task(task)
         url, token = running.url("shuffler"), tokens.secrets["enrol"]
+        given: dict[str, Any] = {}
+        if road != "direct":
+            given = opened.enter_context(carried(gateway, url, site.origin, folder))
+        for_page = given.pop("page", {})
         page = site.folder / "examples" / "browser"
-        settings = {"taskId": task.id, "shuffler": url, "token": token, "loseEvery": LOSE_EVERY, **road}
+        settings = {"taskId": task.id, "shuffler": url, "token": token, "loseEvery": LOSE_EVERY, **for_page}
         (page / "settings.json").write_text(json.dumps({**settings, "values": values[:people]}), "utf-8")
         task.save(page / "task.json")
         browser = site.visited("crowd.html", folder / "profile", PATIENCE)
         assert "error" not in browser, browser.get("error")
-        with Client(task, url, token, **road) as client:
+        with Client(task, url, token, **given) as client:
             sent = client.report_many([int(value) for value in values[people:]])
         with running.client("shuffler", "admin") as reader:
             counts = reader.get(f"/v1/tasks/{task.id}").json()["counts"]
@@ -92,9 +118,9 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=200, help="of each kind")
     people = parser.parse_args().people
     rows = []
-    for road, options in ROADS.items():
+    for road in ROADS:
         with tempfile.TemporaryDirectory() as folder:
-            found = fed(options, people, Path(folder))
+            found = fed(road, people, Path(folder))
         rows += [
             figure(f"{road}: reports lost", found["lost"], "<=", 0, f"of {2 * people}, half of them from Chromium"),
             figure(f"{road}: seats taken twice", found["twice"], "<=", 0, "every report has one"),

@@ -69,8 +69,8 @@ export interface Options {
   task: string;
   /** Where the shuffler is, the first hop of a cascade; https unless it is this machine. */
   shuffler: string;
-  /** The token for enrol. */
-  token: string;
+  /** The token for enrol; where the task names an issuer, a token that it has signed for this person, 354 bytes. */
+  token: string | Uint8Array;
   /** Where reports wait; memory if left out. */
   outbox?: Outbox;
   /** Who carries requests, so that the shuffler does not see where they come from; https unless it is this machine. */
@@ -155,12 +155,16 @@ export type ProblemKind =
   | "gateway-slow"
   | "hop-wrong"
   | "internal"
+  | "invitation-unknown"
   | "lease-lost"
   | "media-type"
   | "method-not-allowed"
   | "no-room"
   | "not-found"
   | "not-sealed"
+  | "pass-needed"
+  | "pass-signed"
+  | "pass-spent"
   | "pieces-missing"
   | "report-length"
   | "role-wrong"

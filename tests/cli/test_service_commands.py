@@ -91,7 +91,7 @@ TASK_KEYS = {
     "uncounted", "cost", "cost_warnings",
     "schema", "task_id", "protocol", "method", "question", "users", "epsilon", "delta", "honest_fraction",
     "fingerprint", "public_key", "routing", "longest_report_bytes", "who_sees_what", "collusions", "lying_client",
-    "warnings", "rests_on",
+    "warnings", "rests_on", "issuer",
 }  # fmt: skip
 
 

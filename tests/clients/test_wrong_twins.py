@@ -21,6 +21,13 @@ class Twin:
 
 
 TWINS = {
+    "token-with-every-request": Twin(
+        "A report carries its person's token: whoever keeps both knows whose bytes they are.",
+        "internal/calls.js",
+        r"if (!/\/seats(\?|$)/.test(path)) return {};",
+        "",
+        "tokens",
+    ),
     "noise-again-for-any-refusal": Twin(
         "Whoever answers 404 gets the same value with new noise, as often as it likes.",
         "internal/reporting.js",

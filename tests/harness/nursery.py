@@ -271,7 +271,7 @@ def _serve(order: dict[str, Any]) -> None:
             own = PrivateKey.from_text(order["hop_key"])
             limits["layer"] = Layer(order["hop"], own.public, PeelerHere(own))
         server: Any = _insist(open_shuffler_store, store, lambda held: ShufflerServer(held, post=post, **limits))
-        app = shuffler_app(server, tokens, origins=Origins.of(order.get("origins")))
+        app = shuffler_app(server, tokens, origins=Origins.of(order.get("origins")), gateway=_gateway(order))
     else:
         key = PrivateKey.from_text(order["key"])
         opener: Opening = Opener(key, processes=1) if order.get("workers") else OpenerHere(key)
@@ -282,6 +282,16 @@ def _serve(order: dict[str, Any]) -> None:
         )
         app = analyzer_app(server, tokens)
     uvicorn_server(app, address).run()
+
+
+def _gateway(order: dict[str, Any]) -> Any:
+    """What opens sealed requests, where a server has a key for them."""
+    if "gateway_key" not in order:
+        return None
+    from shuffledp.service.oblivious.encapsulation import GatewayKey
+    from shuffledp.service.oblivious.gateway import Gateway
+
+    return Gateway((GatewayKey.of(PrivateKey.from_text(order["gateway_key"])),), bits=RandomBits.secure())
 
 
 def _main() -> None:

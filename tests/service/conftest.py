@@ -167,6 +167,14 @@ class OnLoop(httpx.BaseTransport):
         return httpx.Response(answer.status_code, headers=answer.headers.raw, content=await answer.aread())
 
 
+@pytest.fixture
+def asking() -> Iterator[Callable[[Starlette], httpx.Client]]:
+    """A client of an application, without a socket."""
+    loop = Loop()
+    yield lambda app: httpx.Client(transport=OnLoop(app, loop), base_url="http://test")
+    loop.close()
+
+
 @dataclass
 class Wire(httpx.BaseTransport):
     """A transport that keeps every request, byte by byte, and may answer in the place of the server."""
@@ -274,7 +282,7 @@ class Service:
         """A person's device, on transports without sockets."""
         given = {"http": self.wire("shuffler").client, "models_http": self.wire("analyzer").client, "patience": 0.0}
         urls = {"shuffler": "http://localhost", "analyzer": "http://localhost"}
-        return Device(campaign, **urls, token=self.tokens.secrets["enrol"], **{**given, **more})
+        return Device(campaign, **urls, **{"token": self.tokens.secrets["enrol"], **given, **more})
 
     def send(self, task: Task, values: Iterable[Any]) -> list[SentReport]:
         """Everybody takes a seat and reports, in one upload; answers what was sent, in the order of arrival."""

@@ -582,7 +582,8 @@ def _size(task: Task, batch_id: str) -> int:
 
 
 _BEFORE = {
-    "shuffler": "ALTER TABLE batches DROP COLUMN buckets_shelf, DROP COLUMN buckets_key; DROP TABLE received, incoming",
+    "shuffler": "ALTER TABLE batches DROP COLUMN buckets_shelf, DROP COLUMN buckets_key; "
+    "DROP TABLE received, incoming, redeemed, held",
     "analyzer": "DROP TABLE incoming, pieces",
 }
 

@@ -247,7 +247,7 @@ def test_windows_with_nonsense_are_refused(changed: dict[str, Any], name: str) -
 @pytest.mark.parametrize("version", [0, 3, "1", None])
 def test_another_version_is_refused_with_a_sentence(plan_named: Callable[[str], Any], version: Any) -> None:
     document = Routing.of(plan_named("running count").layout).document() | {"version": version}
-    said = f"routing.version must be 1, or 2 in a cascade, got {version}: create the task again with this"
+    said = f"routing.version must be 1, 2 in a cascade, or 4 with an issuer, got {version}: create the task again with"
     with pytest.raises(DataError, match=said):
         Routing.from_document(document)
 

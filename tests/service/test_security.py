@@ -348,12 +348,14 @@ def test_the_shufflers_tables_after_release(aftermath: Aftermath) -> None:
     done, tables = aftermath.done.id, aftermath.tables["shuffler"]
     of_task = {name: [row for row in rows if done in row] for name, rows in tables.items()}
     own = {name for name in tables if re.fullmatch(r"(parts|pieces)_\d+", name)}
-    of_hops = {"received", "incoming"}
-    assert set(tables) - own - of_hops == {
+    of_hops, of_tokens = {"received", "incoming"}, {"redeeming", "redeemed", "held"}
+    assert set(tables) - own - of_hops - of_tokens == {
         "store", "tasks", "leases", "accepted", "arrived", "batches", "sealed", "sqlite_sequence"
     }  # fmt: skip
     # What later hops of a cascade take; the first never does.
     assert all(tables[name] == [] for name in of_hops)
+    # And what tasks with an issuer need: nobody's token was asked for here.
+    assert all(tables[name] == [] for name in of_tokens)
     # Batches that were released have no tables of their own any more.
     numbers = {row[0] for row in of_task["sealed"]}
     assert len(numbers) > 5 and not own & {f"{kind}_{number}" for number in numbers for kind in ("parts", "pieces")}

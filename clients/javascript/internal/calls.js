@@ -26,10 +26,28 @@ export function checkUrl(text, name) {
   return url.href.replace(/\/+$/, "");
 }
 
-/** A token that a header can carry. */
-export function checkToken(token) {
-  insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII.");
+/** Of a token that an issuer has signed (RFC 9577, type 2). */
+const ISSUED_BYTES = 354;
+export const isIssued = (token) => token instanceof Uint8Array;
+
+/** A token that a header can carry: a role's secret, or one that the task's issuer has signed. */
+export function checkToken(token, issuer) {
+  if (issuer === undefined) {
+    insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII.");
+  } else {
+    const words = `token must be a Uint8Array of ${ISSUED_BYTES} bytes that ${issuer.name} has signed for this task`;
+    insist(isIssued(token) && token.length === ISSUED_BYTES && token[0] === 0 && token[1] === 2, `${words}.`);
+  }
   return token;
+}
+
+/** What Authorization says; whoever has a seat that an issuer's token was given for needs to say nothing more. */
+function shown(token, path) {
+  if (token === undefined) return {};
+  if (!isIssued(token)) return { Authorization: `Bearer ${token}` };
+  if (!/\/seats(\?|$)/.test(path)) return {};
+  const text = btoa(String.fromCharCode(...token)).replaceAll("+", "-").replaceAll("/", "_");
+  return { Authorization: `PrivateToken token="${text}"` };
 }
 
 const wait = (seconds) => new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
@@ -82,8 +100,7 @@ export async function ask({ url, token, bits, patience, fetch, pause }, method, 
   for (let tries = 0; ; ) {
     let [why, retryAfter] = ["", 0];
     try {
-      const headers = { Accept: "application/json", ...more };
-      if (token !== undefined) headers.Authorization = `Bearer ${token}`;
+      const headers = { Accept: "application/json", ...more, ...shown(token, path) };
       if (body !== undefined) headers["Content-Type"] = "application/octet-stream";
       // No cookies, no referrer, no redirects: they would link or carry on what is sent.
       const rules = { credentials: "omit", redirect: "error", cache: "no-store", referrerPolicy: "no-referrer" };

@@ -25,8 +25,9 @@ export class Client {
   /** A client of a task that was checked: its text has the id, its method is known, messages can be sealed to its key. */
   static async open({ taskId, task, shuffler, token, outbox = memoryOutbox(), patience = 60, relay, gatewayKeys }) {
     const through = relayOf(relay, gatewayKeys);
-    const calls = { ...reaching(checkUrl(shuffler, "shuffler"), checkToken(token), patience), through };
+    const url = checkUrl(shuffler, "shuffler");
     const read = await readTask(task, taskId);
+    const calls = { ...reaching(url, checkToken(token, read.issuer), patience), through };
     return new Client(read, await recipients(read.keys), calls, outbox);
   }
 

@@ -120,9 +120,20 @@ function layoutOf(plan, routing) {
   return { budget: plan.budget, shufflers, slotUsers, everybody, everySlot: plan.estimator === "combined" };
 }
 
+/** Whose tokens lead in; undefined where the token for enrol does. */
+function issuerIn(routing) {
+  const issuer = routing?.issuer;
+  const readable = typeof issuer?.name === "string" && typeof issuer.token_key === "string";
+  if (issuer !== undefined && (!readable || issuer.token_type !== 2)) refuse("routing.issuer must be of type 2");
+  return issuer;
+}
+
+/** Of a task and of its routing: earlier clients refuse what they would not understand. */
+const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 4 : cascade ? 2 : 1);
+
 /** Refuse a routing that is not the one of the plan. */
 export function checkRouting(routing, plan, hops) {
-  const version = hops.length ? 2 : 1;
+  const version = versionOf(routing, hops.length > 0);
   if (typeof routing !== "object" || routing === null || routing.version !== version) {
     refuse(`routing.version must be ${version}`);
   }
@@ -174,7 +185,10 @@ export async function readDocument(text, id, what) {
 export function keysOf(document) {
   const listed = document.hops ?? [];
   const cascade = "hops" in document;
-  if (document.version !== (cascade ? 2 : 1)) refuse(`version must be ${cascade ? 2 : 1}`);
+  const version = versionOf(document.routing, cascade);
+  if (document.version !== version) refuse(`version must be ${version}`);
+  // With an issuer the version does not tell.
+  if ("expires" in document) refuse("expires is unknown to this client");
   if (document.suite !== SUITE) refuse(`suite must be ${SUITE}`);
   const inOrder = Array.isArray(listed) && listed.every((hop, place) => hop?.hop === place + 1);
   if (!inOrder || (cascade && (listed.length < 2 || listed.length > 3))) refuse("hops must be 2 or 3, in their order");
@@ -190,7 +204,7 @@ export function served(id, plan, routing, { keys, hops }) {
   if (!isWhole(plan.users, 1)) refuse("plan.users must be a whole number");
   const randomizer = randomizerOf(plan, routing ?? undefined);
   checkRouting(routing, plan, hops);
-  return { id, plan, randomizer, schedule: new Schedule(routing), keys };
+  return { id, plan, randomizer, schedule: new Schedule(routing), keys, issuer: issuerIn(routing) };
 }
 
 /** A task whose text has this id, with its randomizer. Throws a sentence for any other. */

@@ -16,6 +16,12 @@ function opened(name, change, { matching = true } = {}) {
 }
 
 const KEY = "A".repeat(43) + "=";
+const ISSUER = { token_type: 2, name: "issuer.example", token_key: "AAAA" };
+
+function issued(task, issuer) {
+  task.routing.issuer = issuer;
+  task.routing.version = task.version = 4;
+}
 
 test("a text that does not hash to the id", () => refused(() => opened("coins", () => {}, { matching: false }), /SHA-256/));
 
@@ -27,6 +33,11 @@ test("a text whose key was replaced does not have the id", () =>
 
 for (const [what, name, change, words] of [
   ["another version", "coins", (task) => (task.version = 3), /version must be 1/],
+  ["an issuer in an old version", "coins", (task) => (task.routing.issuer = ISSUER), /version must be 4/],
+  ["an issuer of another type", "coins", (task) => issued(task, { ...ISSUER, token_type: 1 }), /issuer must be of type 2/],
+  ["an issuer, and keys that expire", "coins", (task) => (issued(task, ISSUER), (task.expires = {})), /expires is unknown/],
+  ["an issuer that is none", "coins", (task) => issued(task, null), /issuer must be of type 2/],
+  ["a role's token where an issuer's is needed", "coins", (task) => issued(task, ISSUER), /token must be a Uint8Array/],
   ["another suite", "coins", (task) => (task.suite = "rot13"), /suite must be/],
   ["a key of another length", "coins", (task) => (task.public_key = "AAAA"), /public_key must be 32 bytes/],
   ["a key to which everybody has the secret", "coins", (task) => (task.public_key = KEY), /public_key must be a key/],

@@ -29,10 +29,12 @@ from shuffledp.cli.protocols import protocols
 from shuffledp.cli.quantile import quantile
 from shuffledp.cli.report import report
 from shuffledp.cli.serve import serve_app
+from shuffledp.cli.serve_issuer import serve_issuer
 from shuffledp.cli.simulate import simulate
 from shuffledp.cli.store import store_app
 from shuffledp.cli.sum import private_sum
 from shuffledp.cli.task import task_app
+from shuffledp.cli.token import token_app
 from shuffledp.cli.uniformity import uniformity
 from shuffledp.cli.variance import private_variance
 from shuffledp.cli.work import work_app
@@ -49,6 +51,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 plan_app.command("optimize")(plan_optimize)
+serve_app.command("issuer")(serve_issuer)
 
 COMMANDS: dict[str, dict[str, Any]] = {
     "Answers from a file": {
@@ -76,6 +79,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "keys": keys_app,
         "task": task_app,
         "campaign": campaign_app,
+        "token": token_app,
         "serve": serve_app,
         "work": work_app,
         "store": store_app,

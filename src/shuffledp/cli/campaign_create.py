@@ -50,6 +50,7 @@ def create_arms(
     honest_fraction: options.HonestFraction = 1.0,
     drop_after: DropAfter = None,
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -61,7 +62,7 @@ def create_arms(
     people, privacy = target(users, epsilon, delta)
     if arms is None:
         raise ParameterError("arms", None, "must be given", "add --arms, how many there are to choose from")
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop, issuer)
     making.check()
     kind: Any = {"fixed": FixedBatches, "doubling": DoublingBatches}[batches]
     size = {"fixed": "batch", "doubling": "first_batch"}[batches]
@@ -132,13 +133,14 @@ def create_linucb(
     confidence: Confidence = 0.95,
     drop_after: DropAfter = None,
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which offers suit whom: devices choose by upper confidence bounds, whose regret is proved."""
     numbers = (users, dimension, epsilon, delta, shufflers, batch, visits, model_age, nonnegative, confidence)
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop, issuer)
     _create_linear(_LinearOptions(*numbers), "confidence", making)
 
 
@@ -157,13 +159,14 @@ def create_thompson(
     nonnegative: Nonnegative = False,
     drop_after: DropAfter = None,
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which offers suit whom: every device draws what it believes and takes its best; the least regret measured."""
     numbers = (users, dimension, epsilon, delta, shufflers, batch, visits, model_age, nonnegative, 0.95)
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop, issuer)
     _create_linear(_LinearOptions(*numbers), "posterior", making)
 
 
@@ -176,6 +179,7 @@ def create_statistic(
     ],
     drop_after: DropAfter = None,
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -183,6 +187,6 @@ def create_statistic(
     """Any plan whose answer is public: a model after every release, which everybody may fetch and check."""
     from shuffledp.protocols.catalogue import load_plan
 
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop, issuer)
     making.check()
     make_campaign(load_plan(plan_file).learner(), making)

@@ -63,6 +63,7 @@ def create_fit(
     honest_fraction: options.HonestFraction = 1.0,
     drop_after: DropAfter = None,
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: AllowUnbounded = False,
     ledger: options.LedgerFile = None,
     as_json: options.AsJson = False,
@@ -79,7 +80,7 @@ def create_fit(
         raise DataError("features", features, "must name each column once", "leave one out")
     if interactive and visits != 1:
         raise ParameterError("visits", visits, "and --interactive must not both be given", "leave one out")
-    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop)
+    making = MakingOptions(keys, out, drop_after, allow_unbounded, ledger, as_json, hop, issuer)
     making.check()
     model_class = estimator_class(estimator, task)
     labels = _labels(task, classes, target_bounds, has_one_score=estimator == "svc")

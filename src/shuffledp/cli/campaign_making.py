@@ -15,6 +15,7 @@ from shuffledp.errors import ParameterError
 if TYPE_CHECKING:
     from shuffledp.learn.live.rows import DeviceRows
     from shuffledp.protocols.learner import Learner
+    from shuffledp.service.admission.private_tokens import Issuer
     from shuffledp.service.crypto import PublicKey
 
 AllowUnbounded = options.AllowUnbounded
@@ -37,6 +38,7 @@ class MakingOptions:
     ledger: Path | None
     as_json: bool
     hop: list[Path] | None = None
+    issuer: Path | None = None
 
     def check(self) -> None:
         """Refuse what cannot be written or signed before anything is planned, which takes seconds."""
@@ -45,6 +47,7 @@ class MakingOptions:
         from shuffledp.service.rotation import current_public_key
 
         self.hops()
+        self.named()
         current_public_key(self.keys)
         check_not_expired(self.expires())
         load_verifying_key(self.keys)
@@ -63,6 +66,12 @@ class MakingOptions:
         from shuffledp.service.keys import load_hop_public_key
 
         return [load_hop_public_key(each) for each in self.hop or ()]
+
+    def named(self) -> "Issuer | None":
+        """Who says who may take part; None for whoever has the token for enrol."""
+        from shuffledp.service.admission.issuer_keys import load_issuer
+
+        return None if self.issuer is None else load_issuer(self.issuer)
 
 
 def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceRows | None" = None) -> None:
@@ -93,6 +102,7 @@ def make_campaign(learner: "Learner[Any]", making: MakingOptions, rows: "DeviceR
         drop_after=making.drop_after,
         allow_unbounded=making.allow_unbounded,
         hops=making.hops(),
+        issuer=making.named(),
         expires=making.expires(),
     )
     # As everybody will read it: what could not be read again is not written.

@@ -15,6 +15,7 @@ from shuffledp.cli.cascade_output import (
     relay_sees,
 )
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, in_bytes, next_steps, print_json, show
+from shuffledp.cli.token_output import admission_row
 
 if TYPE_CHECKING:
     from shuffledp.learn.live.described import Described
@@ -173,6 +174,7 @@ def _running(campaign: "Campaign", told: "Described") -> list[tuple[str, str]]:
         ("rounds", told.rounds),
         ("a round that is not full", _waits(campaign)),
         ("a person", _often(campaign)),
+        admission_row(campaign.routing.issuer),
         ("private because", told.because),
         ("models", _age(campaign.learner.model_age)),
         ("encrypted to", campaign.public_key.text),

@@ -9,6 +9,7 @@ from shuffledp.cli import options
 from shuffledp.cli.cascade_output import behind_relay, cascade_document, cascade_tables, check_hops_asked
 from shuffledp.cli.output import collusions_listed, collusions_of, facts, heading, print_json, show, table
 from shuffledp.cli.progress import working
+from shuffledp.cli.token_output import share_of, token_tables
 
 if TYPE_CHECKING:
     from shuffledp.protocols.plan import Plan
@@ -19,6 +20,10 @@ def explain(
     plan: "Plan",
     hops: Annotated[
         int | None, typer.Option("--hops", help="Through a cascade of 2 or 3: who learns what together.", metavar="H")
+    ] = None,
+    tokens: Annotated[
+        int | None,
+        typer.Option("--tokens", help="Of an issuer, one a person: how many one hand may hold.", metavar="N"),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -43,6 +48,7 @@ def explain(
                 "unchecked_claims": list(plan.unchecked_claims),
                 "fingerprint": plan.fingerprint,
                 **({} if hops is None else {"cascade": cascade_document(plan, hops)}),
+                **({} if tokens is None else {"tokens": share_of(plan, tokens).document()}),
             }
         )
         return
@@ -68,7 +74,7 @@ def explain(
         *(("claimed by its maker", claim) for claim in plan.unchecked_claims),
     ]
     title = f"Why {plan.protocol} by {plan.method} is private"
-    together = cascade_tables(plan, hops or 0)
+    together = [*cascade_tables(plan, hops or 0), *token_tables(plan, tokens)]
     show(facts(title, rows), terms, who, *together, f"One lying client {plan.lying_client}.", behind_relay(hops or 0))
 
 

@@ -29,6 +29,9 @@ keys_app = typer.Typer(
 
 NewFolder = Annotated[Path, typer.Argument(help="A new folder.", metavar="FOLDER")]
 Folder = Annotated[Path, typer.Argument(help="The folder of keys.", metavar="FOLDER")]
+ForIssuer = Annotated[
+    str | None, typer.Option("--issuer", help="Of whoever signs people's tokens: its host name.", metavar="NAME")
+]
 Expires = Annotated[
     str | None,
     typer.Option(help="The key's last day, or days from today: no task or report afterwards.", metavar="DATE|DAYS"),
@@ -38,8 +41,26 @@ ForHop = Annotated[bool, typer.Option("--hop", help="Of one hop of a cascade, ma
 
 
 @keys_app.command("make")
-def make(folder: NewFolder, hop: ForHop = False, expires: Expires = None, as_json: options.AsJson = False) -> None:
-    """Make the keys of a service: one pair for the analyzer, or for a hop of a cascade, and a token for each role."""
+def make(
+    folder: NewFolder,
+    hop: ForHop = False,
+    issuer: ForIssuer = None,
+    expires: Expires = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make the keys of a service: one pair for the analyzer, or for a hop of a cascade, and a token for each role.
+
+    With --issuer: those of whoever says who may take part in one task or campaign.
+    """
+    if issuer is not None:
+        for other, said in (("hop", hop), ("expires", expires is not None)):
+            if said:
+                problem = f"and --{other} must not both be given"
+                raise ParameterError(
+                    "issuer", issuer, problem, "make a folder for each; an issuer's key ends with its task"
+                )
+        _make_issuers(folder, issuer, as_json=as_json)
+        return
     from shuffledp.randomness import RandomBits
     from shuffledp.service.expiry import last_day
     from shuffledp.service.keys import make_hop_keys, make_keys
@@ -63,6 +84,29 @@ def make(folder: NewFolder, hop: ForHop = False, expires: Expires = None, as_jso
             ("make a plan", plan),
             ("then a task", f"task create --plan plan.json --keys {folder} -o task.json"),
             ("or a learner on devices", "campaign create --help"),
+        ]
+    )
+
+
+def _make_issuers(folder: Path, name: str, *, as_json: bool) -> None:
+    from shuffledp.randomness import RandomBits
+    from shuffledp.service.admission.issuer_keys import make_issuer_keys
+    from shuffledp.service.keys import ISSUER_PRIVATE, ISSUER_PUBLIC
+
+    made = make_issuer_keys(folder, name, bits=RandomBits.secure())
+    who = {
+        ISSUER_PRIVATE: "the issuer only: who has it can let in as many false people as they like",
+        ISSUER_PUBLIC: "everybody: it goes into one task or campaign, and into no other",
+    }
+    if as_json:
+        print_json({"schema": 1, "folder": str(folder), "issuer": made.document(), "files": list(who)})
+        return
+    show(facts(f"An issuer's keys in {folder}: who needs which file", list(who.items())))
+    next_steps(
+        [
+            ("name it in a task", f"task create --plan plan.json --keys KEYS --issuer {folder} -o task.json"),
+            ("invite people", "token invite N -o invitations.txt"),
+            ("sign for them", f"serve issuer --keys {folder} --invitations invitations.txt --store issuer.db"),
         ]
     )
 

@@ -65,6 +65,10 @@ HopKeys = Annotated[
     list[Path] | None,
     typer.Option("--hop", help="A hop's folder of keys, or its hop.pub; repeat it, first hop first.", metavar="FOLDER"),
 ]
+IssuerFile = Annotated[
+    Path | None,
+    typer.Option("--issuer", help="Who says who may take part: its folder of keys, or issuer.pub.", metavar="FOLDER"),
+]
 ShufflerUrl = Annotated[str | None, typer.Option(help="Where the shuffler is.", metavar="URL")]
 Synthetic = Annotated[bool, typer.Option("--synthetic", help="Made-up data instead of a file.")]
 TaskFile = Annotated[Path, typer.Option("--task", help="The task's file.", metavar="FILE")]

@@ -32,7 +32,10 @@ Value = Annotated[
 def report(
     task_file: options.TaskFile,
     shuffler: Annotated[str, typer.Option(help="Where the shuffler is.", metavar="URL")],
-    token_file: Annotated[Path, typer.Option(help="The file of the token for enrol.", metavar="FILE")],
+    token_file: Annotated[Path | None, typer.Option(help="The file of the token for enrol.", metavar="FILE")] = None,
+    tokens: Annotated[
+        Path | None, typer.Option(help="Tokens of the task's issuer instead, one a value.", metavar="FILE")
+    ] = None,
     value: Value = None,
     file: Annotated[Path | None, typer.Option(help="CSV, Parquet or .npy: a row a user.", metavar="FILE")] = None,
     column: options.Column = None,
@@ -57,7 +60,6 @@ def report(
     """
     from shuffledp.cli.domains import read_own_values
     from shuffledp.service.client import Client, Relay
-    from shuffledp.service.keys import load_token
     from shuffledp.service.task import Task
 
     if value is not None and file is not None:
@@ -73,7 +75,7 @@ def report(
         raise ParameterError("relay", relay, "and gateway_keys go together", "give both or none")
     carried = None if relay is None or gateway_keys is None else Relay.of(relay, gateway_keys)
     task = Task.load(task_file)
-    token = load_token(token_file)
+    token = _let_in(task, token_file, tokens)
     domain = task.plan.domain
     values = _values(value, domain) if file is None else read_own_values(file, column, columns, domain, reading)
     if value is not None and value != "-":
@@ -103,6 +105,22 @@ def report(
         print_json({"schema": 1, "task_id": task.id, **counted, "seconds": seconds})
         return
     _tell(task, len(values), left, sent, seconds)
+
+
+def _let_in(task: "Task", token_file: Path | None, tokens: Path | None) -> "str | list[bytes]":
+    """What lets a client in: the one that the task takes must be given, and no other."""
+    from shuffledp.cli.token import read_tokens
+    from shuffledp.service.keys import load_token
+
+    if task.gate is None:
+        if token_file is None or tokens is not None:
+            problem = "must be given, and no --tokens: the task names no issuer"
+            raise ParameterError("token_file", token_file, problem, "add --token-file KEYS/enrol.token")
+        return load_token(token_file)
+    if tokens is None or token_file is not None:
+        problem = f"must be given, and no --token-file: the task takes tokens of {task.gate.issuer.name}, one a person"
+        raise ParameterError("tokens", tokens, problem, "fetch them with `shuffledp token fetch`")
+    return read_tokens(tokens)
 
 
 def _check_typed(typed: str, values: Any, task: "Task") -> None:

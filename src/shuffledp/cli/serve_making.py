@@ -207,6 +207,10 @@ def run_servers(
         (log_nothing if silent else log_to_stderr)()
         for role, (address, _) in roles.items():
             typer.echo(f"{role} on {address.url}", err=True)
+        for server in servers:
+            # What whoever starts it should know, of a server that has anything to say.
+            for words in getattr(server.config.app.state.server, "cautions", ()):  # type: ignore[union-attr]
+                typer.echo(words, err=True)
         if page is not None:
             typer.echo(f"look at it in a browser: {page}/", err=True)
         kept = "nothing is written down" if silent else "what was acknowledged is on disk"

@@ -27,6 +27,7 @@ from shuffledp.cli.output import (
     show,
 )
 from shuffledp.cli.sending import send_document
+from shuffledp.cli.token_output import admission_row
 from shuffledp.errors import ParameterError
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ task_app = typer.Typer(help="Make a task from a plan, look at one, or hand it to
 File = Annotated[Path, typer.Argument(help="The task's file.", metavar="FILE")]
 
 _ANALYZER = "the analyzer"
+_ISSUER_SEES = "who asked for a token; not the token, nor whether and when it was used"
 _SHUFFLER_SEES = ("the shuffler", "which device reports, and ciphertexts that only the analyzer can open")
 
 
@@ -49,6 +51,7 @@ def create(
     keys: Annotated[Path, typer.Option(help="The folder of keys, or analyzer.pub itself.", metavar="FOLDER")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The task's file, a new one.", metavar="FILE")],
     hop: options.HopKeys = None,
+    issuer: options.IssuerFile = None,
     allow_unbounded: Annotated[
         bool, typer.Option("--allow-unbounded", help="Allow a method in which one lying client can spoil a batch.")
     ] = False,
@@ -61,6 +64,7 @@ def create(
     from shuffledp.accounting.ledger import Ledger
     from shuffledp.files import settle_name, whole_file
     from shuffledp.randomness import RandomBits
+    from shuffledp.service.admission.issuer_keys import load_issuer
     from shuffledp.service.charging import entry_of_served
     from shuffledp.service.cost import MeasuredCost, TaskCost
     from shuffledp.service.key_notes import load_expiries
@@ -71,8 +75,9 @@ def create(
     key, hops = current_public_key(keys), [load_hop_public_key(each) for each in hop or ()]
     if out.exists():
         raise ParameterError("out", str(out), "must be a new file", "name another: a task is never changed")
+    named = None if issuer is None else load_issuer(issuer)
     expires, bits = load_expiries(keys, hop or ()), RandomBits.secure()
-    made = Task.create(plan, key, bits=bits, allow_unbounded=allow_unbounded, hops=hops, expires=expires)
+    made = Task.create(plan, key, bits=bits, allow_unbounded=allow_unbounded, hops=hops, expires=expires, issuer=named)
     budget = None if ledger is None else Ledger.load(ledger)
     cost = TaskCost.of(made.routing)
     measured = MeasuredCost.of(cost)
@@ -118,6 +123,7 @@ def _who_sees_what(task: "Task") -> list[tuple[str, str]]:
     most = task.routing.longest_report_bytes
     return [
         ("the network", f"that a device reports, and at most {most:,} bytes, whatever the value"),
+        *([] if task.gate is None else [(f"the issuer, {task.gate.issuer.name}", _ISSUER_SEES)]),
         *(hops_see(len(task.hops)) or [_SHUFFLER_SEES]),
         *relay_sees(len(task.hops)),
         (_ANALYZER, "the messages of each full batch in random order, without senders and times"),
@@ -168,6 +174,7 @@ def _report(
                 "honest_fraction": plan.honest_fraction,
                 "fingerprint": plan.fingerprint,
                 "public_key": task.public_key.text,
+                "issuer": None if routing.issuer is None else routing.issuer.document(),
                 "routing": routing.document(),
                 "longest_report_bytes": routing.longest_report_bytes,
                 "uncounted": plan.uncounted,
@@ -197,6 +204,7 @@ def _report(
         ("a report", f"at most {routing.longest_report_bytes:,} bytes: {messages} messages, each encrypted alone"),
         ("encrypted to", task.public_key.text),
         *hops_in_words(task.hops),
+        admission_row(routing.issuer),
         ("one lying client", plan.lying_client),
         ("it rests on", plan.rests_on),
         *more.items(),
@@ -211,8 +219,9 @@ def _report(
     if more and folders is not None:
         out, analyzer = more["out"], folders.analyzer_port
         value = "1" if plan.domain.named is None else shlex.quote(plan.domain.named.example)
-        report = (
-            f"report {value} --task {out} --shuffler http://127.0.0.1:8001 --token-file {folders.enrolling}/enrol.token"
-        )
+        let_in = f"--token-file {folders.enrolling}/enrol.token" if routing.issuer is None else "--tokens TOKENS"
+        report = f"report {value} --task {out} --shuffler http://127.0.0.1:8001 {let_in}"
         read = f"estimate --task {out} --analyzer http://127.0.0.1:{analyzer} --token-file {folders.quoted}/read.token"
-        next_steps([("serve it", folders.serving("task", out)), ("report", report), ("read", read)])
+        fetch = f"token fetch --task {out} --issuer http://127.0.0.1:8003 --invitations INVITATION -o TOKENS"
+        fetching = [] if routing.issuer is None else [("have a token signed", fetch)]
+        next_steps([("serve it", folders.serving("task", out)), *fetching, ("report", report), ("read", read)])

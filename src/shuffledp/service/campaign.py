@@ -21,13 +21,15 @@ from shuffledp.protocols.catalogue import plan_from_document
 from shuffledp.protocols.learner import DeviceStep, Learner, Seating
 from shuffledp.protocols.states import is_real
 from shuffledp.randomness import RandomBits
+from shuffledp.service.admission.private_tokens import Issuer
 from shuffledp.service.crypto import SUITE_NAME, PublicKey, VerifyingKey
 from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, version_with
+from shuffledp.service.hops import version_with
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document
 from shuffledp.service.recipients import NamesRecipients
 from shuffledp.service.rounds import RoundsRouting, round_id, split_round
 from shuffledp.service.routing import Routing
-from shuffledp.service.task import RoundTask, canonical
+from shuffledp.service.task import RoundTask, canonical, version_of
 from shuffledp.service.wire import VERSION, is_id, new_id
 
 _AGAIN = "create it again with `shuffledp campaign create`"
@@ -93,6 +95,7 @@ class Campaign(NamesRecipients):
         allow_unbounded: bool = False,
         hops: Sequence[PublicKey] = ONE_SHUFFLER,
         expires: Expiries = NEVER,
+        issuer: Issuer | None = None,
     ) -> Self:
         """A new campaign for a learner.
 
@@ -106,6 +109,8 @@ class Campaign(NamesRecipients):
             allow_unbounded: take plans with warnings, such as that one device that lies can void a batch.
             hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
             expires: the last days of those keys that expire.
+            issuer: whose tokens seats are given for, one a visit, with a key that no other campaign has; None for
+                whoever has the token for enrol, which is for trials.
 
         Raises:
             ParameterError: the learner cannot run live, cannot go on without a round that is to be dropped, can be
@@ -124,13 +129,13 @@ class Campaign(NamesRecipients):
             rows.check_step(_first_step(learner))
         checked = check_hops(hops, key)
         check_not_expired(expires)
-        routing = _routing(learner, drop_after is not None, len(checked))
+        routing = _routing(learner, drop_after is not None, len(checked), issuer)
         seatings = [{**_counted(seating), "plan": seating.plan.document()} for seating in learner.seatings]
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
         return cls(
             canonical(
                 {
-                    "version": version_with(checked, VERSION, expires),
+                    "version": version_with(checked, VERSION, expires, issuer=issuer is not None),
                     "nonce": new_id(bits=bits),
                     "suite": SUITE_NAME,
                     "public_key": key.text,
@@ -163,7 +168,7 @@ class Campaign(NamesRecipients):
         if [_counted(seating) for seating in learner.seatings] != [_counted(each) for each in campaign.seatings]:
             raise DataError("campaign.seatings", "others", "must be the learner's", _AGAIN)
         hops = check_hops(campaign.hops, campaign.public_key)
-        own = _routing(learner, campaign.waiting.seconds is not None, len(hops))
+        own = _routing(learner, campaign.waiting.seconds is not None, len(hops), campaign.routing.issuer)
         if campaign.routing != own or document["routing"] != own.document():
             raise DataError("campaign.routing", "another", "must be the learner's", _AGAIN)
         warnings = list(dict.fromkeys(words for seating in learner.seatings for words in seating.plan.warnings))
@@ -208,8 +213,7 @@ class Campaign(NamesRecipients):
         if kind_of_document(document) != "a campaign":
             found = kind_of_document(document) or "another document"
             raise DataError("campaign", found, "must be a campaign", _AGAIN)
-        found = document.get("version")
-        known = version_with(document.get("hops") or (), VERSION, document.get("expires") or NEVER)
+        found, known = document.get("version"), version_of(document)
         if found != known or document.get("suite") != SUITE_NAME:
             raise DataError("campaign.version", found, f"must be {known}, with {SUITE_NAME}", _AGAIN)
         if canonical(document) != self.text:
@@ -285,8 +289,8 @@ _FIELDS = {
 }
 
 
-def _routing(learner: Learner[Any], drops: bool, layers: int) -> RoundsRouting:
-    layouts = tuple(Routing.of(seating.plan.layout, layers) for seating in learner.seatings)
+def _routing(learner: Learner[Any], drops: bool, layers: int, issuer: Issuer | None) -> RoundsRouting:
+    layouts = tuple(Routing.of(seating.plan.layout, layers, issuer) for seating in learner.seatings)
     return RoundsRouting(learner.most_rounds, layouts, drops)
 
 

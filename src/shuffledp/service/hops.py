@@ -5,14 +5,36 @@ shuffler knows of it, without any code that opens a message.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shuffledp.errors import DataError
+from shuffledp.service.expiry import EXPIRING_VERSION, NEVER, Expiries
 
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
 """Of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
+ADMISSION_VERSION = 4
+"""Of the documents that name an issuer, in a cascade or not: earlier programs would let in whoever is enrolled."""
+
+
+def version_with(hops: Sequence[Any], plain: int, expires: Expiries = NEVER, *, issuer: bool = False) -> int:
+    """The version of a document of a task or a campaign: the highest of what it has.
+
+    Args:
+        hops: of a cascade; none for one shuffler.
+        plain: the version of one that has nothing else.
+        expires: the last days of its keys.
+        issuer: whether it names an issuer.
+
+    >>> version_with((), 1), version_with([1, 2], 1), version_with([1, 2], 1, {"k": "2999-12-31"}, issuer=True)
+    (1, 2, 4)
+    """
+    if issuer:
+        return ADMISSION_VERSION
+    if expires:
+        return EXPIRING_VERSION
+    return CASCADE_VERSION if hops else plain
 
 
 def key_texts(document: Any) -> list[str]:

@@ -51,7 +51,7 @@ def problem(refused: RefusedError) -> Response:
     """A refusal as an answer."""
     headers = {} if refused.retry_after is None else {"Retry-After": str(refused.retry_after)}
     if refused.kind.status == 401:
-        headers["WWW-Authenticate"] = "Bearer"
+        headers["WWW-Authenticate"] = refused.challenge or "Bearer"
     if refused.kind.status in _BEFORE_THE_BODY:
         # What is left of the body is not waited for.
         headers["Connection"] = "close"
@@ -116,7 +116,28 @@ def whole_in_path(request: Request, name: str) -> int:
     return int(given)
 
 
-def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Metrics, limits: Limits) -> Handler:
+async def told(handler: Handler, request: Request, route: str) -> Response:
+    """What a handler answers to a request, or why it does not: every refusal is a problem document."""
+    try:
+        return await handler(request)
+    except RefusedError as refused:
+        return problem(refused)
+    except ParameterError as bad:
+        return problem(RefusedError(BAD_REQUEST, str(bad)))
+    except ClientDisconnect:
+        return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
+    except Exception:
+        LOG.exception("failed", extra={"facts": {"route": route}})
+        return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+
+
+Admit = Callable[[Request, Operation, Tokens], Awaitable[str]]
+"""Whose budget a request is spent from; refuses whoever may not make it."""
+
+
+def _guarded(
+    operation: Operation, handler: Handler, admit: Admit, tokens: Tokens, metrics: Metrics, limits: Limits
+) -> Handler:
     """The handler behind its checks; every refusal is a problem document."""
     route = operation.route
     seconds = metrics.seconds.labels(route)
@@ -124,28 +145,18 @@ def _guarded(operation: Operation, handler: Handler, tokens: Tokens, metrics: Me
 
     async def answer(request: Request) -> Response:
         started = time.perf_counter()
-        response = await _checked(request)
+        response = await told(_checked, request, route)
         seconds.observe(time.perf_counter() - started)
         counted(response.status_code).inc()
         return response
 
     async def _checked(request: Request) -> Response:
-        try:
-            if not operation.roles:
-                return await _admitted(request)
-            role = tokens.check(request.headers.get("authorization"), *operation.roles)
-            with limits.spent(role):
-                request.scope[_ROLE] = role
-                return await _admitted(request)
-        except RefusedError as refused:
-            return problem(refused)
-        except ParameterError as bad:
-            return problem(RefusedError(BAD_REQUEST, str(bad)))
-        except ClientDisconnect:
-            return problem(RefusedError(BAD_REQUEST, "the body broke off: send it whole."))
-        except Exception:
-            LOG.exception("failed", extra={"facts": {"route": route}})
-            return problem(RefusedError(BROKEN, "this is a bug: the server's log says where."))
+        if not operation.roles:
+            return await _admitted(request)
+        role = await admit(request, operation, tokens)
+        with limits.spent(role):
+            request.scope[_ROLE] = role
+            return await _admitted(request)
 
     async def _admitted(request: Request) -> Response:
         if operation.takes is not None:
@@ -181,6 +192,10 @@ class Endpoints(Generic[S]):
         self.server = server
         document = openapi_document(server.metrics.role, operations_of(type(self)).values())
         self._openapi = json.dumps(document, separators=(",", ":")).encode()
+
+    async def admit(self, request: Request, operation: Operation, tokens: Tokens) -> str:
+        """The role whose token a request has; refused if the operation is not for that role."""
+        return tokens.check(request.headers.get("authorization"), *operation.roles)
 
     @operation("POST /v1/tasks", {201: "It is served now.", 200: "It was served before."}, ADMIN, takes=JSON)
     async def create_task(self, request: Request) -> Response:
@@ -232,7 +247,7 @@ def build_app(
         await asyncio.to_thread(server.stop)
 
     guarded = [
-        (each, _guarded(each, getattr(endpoints, name), tokens, server.metrics, limits or Limits()))
+        (each, _guarded(each, getattr(endpoints, name), endpoints.admit, tokens, server.metrics, limits or Limits()))
         for name, each in operations_of(type(endpoints)).items()
     ]
     # One route a path, so that another method on it is 405 and not 404.

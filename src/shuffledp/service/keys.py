@@ -24,6 +24,11 @@ Every hop of a cascade has a folder of its own, made by whoever runs that hop, w
     hop.key        the private key of its layer: this hop's machine only
     hop.pub        the public key: goes into every task and campaign of the cascade
 
+So has whoever says who may take part in one task or campaign (`shuffledp.service.admission`):
+
+    issuer.key     the private key of its tokens: the issuer's machine only
+    issuer.pub     name and public key: goes into that task or campaign
+
 Of a shuffler that is a gateway for relays (`shuffledp.service.oblivious`) its folder, whichever it is, also has
 
     gateway.key         the private key of what relays bring: the shuffler's machine only
@@ -60,7 +65,8 @@ HOP_PRIVATE, HOP_PUBLIC = "hop.key", "hop.pub"
 GATEWAY_PRIVATE, GATEWAY_PUBLIC, GATEWAY_CONFIGS = "gateway.key", "gateway.pub", "gateway.ohttp-keys"
 HOP_ROLES = tuple(role for role in ROLES if role != OPEN)
 """The roles that a hop has tokens for: nobody opens its batches for it."""
-_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC)
+ISSUER_PRIVATE, ISSUER_PUBLIC = "issuer.key", "issuer.pub"
+_PUBLIC_FILES = (PUBLIC, VERIFYING, HOP_PUBLIC, ISSUER_PUBLIC)
 
 S = TypeVar("S", PrivateKey, SigningKey)
 
@@ -177,7 +183,7 @@ def make_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> 
     True
     """
     private, signing = PrivateKey.generate(), SigningKey.generate()
-    _make(
+    make_folder(
         folder,
         {
             PRIVATE: ANALYZER.secret_text(private),
@@ -201,11 +207,11 @@ def make_hop_keys(folder: Path, *, bits: RandomBits, expires: str | None = None)
     """
     private = PrivateKey.generate()
     files = {HOP_PRIVATE: HOPS.secret_text(private), HOP_PUBLIC: HOPS.public_text(private, expires)}
-    _make(folder, files, bits, HOP_ROLES)
+    make_folder(folder, files, bits, HOP_ROLES)
     return private.public
 
 
-def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
+def make_folder(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str, ...] = ROLES) -> None:
     """Files of keys, and tokens for these roles, in a new folder: all or none."""
     if not bits.is_secure:
         raise ParameterError("bits", "seeded ones", "must be secure", "pass RandomBits.secure()")
@@ -219,7 +225,7 @@ def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str
     tokens = Tokens({role: drawn[role] for role in roles})
     contents = {
         **keys,
-        TOKENS: tokens_text(tokens),
+        **({TOKENS: tokens_text(tokens)} if roles else {}),
         **{token_name(role): secret + "\n" for role, secret in tokens.secrets.items()},
     }
     # All are made in a hidden folder that takes the name in one step: there is never half a set of keys.
@@ -228,7 +234,7 @@ def _make(folder: Path, keys: dict[str, str], bits: RandomBits, roles: tuple[str
         part.mkdir(mode=0o700)
         for name, text in contents.items():
             write_secret(part / name, text, 0o644 if name in _PUBLIC_FILES else 0o600)
-        settle_name(part / TOKENS)
+        settle_name(part / next(iter(contents)))
         part.replace(target)
     except OSError as refused:
         if refused.errno in (errno.ENOTEMPTY, errno.EEXIST):

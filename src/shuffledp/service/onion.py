@@ -8,8 +8,7 @@ from typing import Any
 
 from shuffledp.errors import ParameterError
 from shuffledp.service.crypto import PublicKey, binding
-from shuffledp.service.expiry import EXPIRING_VERSION, NEVER, Expiries
-from shuffledp.service.hops import CASCADE_VERSION, LEAST_HOPS, MOST_HOPS, key_texts
+from shuffledp.service.hops import LEAST_HOPS, MOST_HOPS, key_texts
 
 ONE_SHUFFLER: tuple[PublicKey, ...] = ()
 """The hops of a task that is no cascade: one shuffler, which takes nothing off."""
@@ -47,13 +46,6 @@ def hops_document(hops: Sequence[PublicKey]) -> list[dict[str, Any]]:
 def hops_from(document: Any) -> tuple[PublicKey, ...]:
     """The keys of hops that a JSON document lists."""
     return tuple(map(PublicKey.from_text, key_texts(document)))
-
-
-def version_with(hops: Sequence[Any], plain: int, expires: Expiries = NEVER) -> int:
-    """The version of a document with these hops and last days of keys; the plain one where there is neither."""
-    if expires:
-        return EXPIRING_VERSION
-    return CASCADE_VERSION if hops else plain
 
 
 def wrap(

@@ -35,6 +35,14 @@ _PATH_PARAMETERS = {
     "batch_id": ("Level, first slot and end slot, as in 2.0.15.", r"^[0-9]+\.[0-9]+\.[0-9]+$"),
 }
 
+TOKEN, SEAT = "token", "seat"
+_ISSUED = {
+    "": "",
+    TOKEN: " A task that names an issuer takes that issuer's tokens instead, one a seat (RFC 9577).",
+    SEAT: " A task that names an issuer asks for none: nobody else knows the seat.",
+}
+_SECURITY: dict[str, list[dict[str, list[str]]]] = {TOKEN: [{"issued": []}], SEAT: [{}]}
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -66,6 +74,8 @@ class Operation:
         refuses: the statuses of its own refusals, beside those that follow from the other attributes.
         query: what may be in the query.
         gives: the media types of its answer.
+        issued: what a task that names an issuer takes in the place of a role's token: one of that issuer's (`TOKEN`),
+            or nothing, as whoever knows a seat has redeemed one (`SEAT`); "" where it makes no difference.
     """
 
     name: str
@@ -77,6 +87,7 @@ class Operation:
     refuses: tuple[int, ...] = ()
     query: tuple[Query, ...] = ()
     gives: tuple[str, ...] = (JSON,)
+    issued: str = ""
 
     @property
     def method(self) -> str:
@@ -121,8 +132,8 @@ class Operation:
         if parameters:
             described["parameters"] = parameters
         if self.roles:
-            described["security"] = [{"bearer": []}]
-            described["description"] = f"Needs a token for {' or '.join(self.roles)}."
+            described["security"] = [{"bearer": []}, *_SECURITY.get(self.issued, [])]
+            described["description"] = f"Needs a token for {' or '.join(self.roles)}.{_ISSUED[self.issued]}"
         if self.takes:
             content = _content((self.takes,), BODIES.get(self.name))
             described["requestBody"] = {"required": True, "content": content}
@@ -178,6 +189,9 @@ def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, An
         "paths": paths,
         "components": {
             "schemas": needed([paths]),
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {
+                "bearer": {"type": "http", "scheme": "bearer"},
+                "issued": {"type": "http", "scheme": "PrivateToken"},
+            },
         },
     }

@@ -11,10 +11,14 @@ MEDIA_TYPE = "application/problem+json"
 class RefusedError(ShuffleDPError):
     """A request that changes nothing, with the HTTP status and the sentence that say why."""
 
-    def __init__(self, kind: "ProblemKind", detail: str, *, retry_after: int | None = None) -> None:
+    def __init__(
+        self, kind: "ProblemKind", detail: str, *, retry_after: int | None = None, challenge: str | None = None
+    ) -> None:
         self.kind = kind
         self.detail = detail
         self.retry_after = retry_after
+        # What WWW-Authenticate says where it is not a bearer token that is missing.
+        self.challenge = challenge
         super().__init__(detail)
 
     def document(self) -> dict[str, Any]:
@@ -55,7 +59,11 @@ GATEWAY_KEY = ProblemKind(
     "https://iana.org/assignments/http-problem-types#ohttp-key",
 )
 NO_TOKEN = ProblemKind("token-missing", 401, "A bearer token is needed")
+NO_PASS = ProblemKind("pass-needed", 401, "A token of the task's issuer is needed")
+NOT_INVITED = ProblemKind("invitation-unknown", 401, "The issuer does not know the invitation")
 WRONG_ROLE = ProblemKind("role-wrong", 403, "This token is for another role")
+PASS_SPENT = ProblemKind("pass-spent", 403, "The token has had its seats")
+PASS_SIGNED = ProblemKind("pass-signed", 403, "The issuer has signed another token for this person")
 NOT_FOUND = ProblemKind("not-found", 404, "There is nothing here")
 TASK_UNKNOWN = ProblemKind("task-unknown", 404, "This server does not have the task")
 TASK_ENDED = ProblemKind("task-ended", 404, "The task has ended here")

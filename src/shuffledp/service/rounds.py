@@ -4,11 +4,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Self
 
 from shuffledp.errors import DataError
-from shuffledp.service.routing import Routing
+from shuffledp.service.admission.private_tokens import Gate, Issuer
+from shuffledp.service.hops import ADMISSION_VERSION, version_with
+from shuffledp.service.routing import Routing, issuer_in
 from shuffledp.service.wire import VERSION
+
+_MOST_GATES = 256
 
 
 @dataclass(frozen=True)
@@ -44,6 +49,11 @@ class RoundsRouting:
         """Which hop of the cascade reads this, from 1."""
         return self.layouts[0].hop
 
+    @property
+    def issuer(self) -> Issuer | None:
+        """Whose tokens seats of every round are given for, one each; None for whoever is enrolled."""
+        return self.layouts[0].issuer
+
     def of_round(self, number: int, layout: int) -> Routing | None:
         """The routing of a round; None where there is none."""
         return self.layouts[layout] if number < self.rounds and layout < len(self.layouts) else None
@@ -54,27 +64,52 @@ class RoundsRouting:
 
     def document(self) -> dict[str, Any]:
         """The routing as JSON."""
-        layouts = [each.document() for each in self.layouts]
-        return {"version": VERSION, "rounds": self.rounds, "layouts": layouts, "drops": self.drops}
+        # All have the same issuer, which is named once.
+        layouts = [replace(each, issuer=None).document() for each in self.layouts]
+        named = {} if self.issuer is None else {"issuer": self.issuer.document()}
+        version = version_with((), VERSION, issuer=bool(named))
+        return {"version": version, "rounds": self.rounds, "layouts": layouts, "drops": self.drops, **named}
 
     @classmethod
     def from_document(cls, document: Any) -> Self:
         """The routing that a JSON document describes."""
         again = "create the campaign again with this version"
         layouts = document.get("layouts") if isinstance(document, Mapping) else None
-        if not isinstance(layouts, list) or not layouts or document.get("version") != VERSION:
+        if not isinstance(layouts, list) or not layouts or document.get("version") not in (VERSION, ADMISSION_VERSION):
             raise DataError("routing.layouts", type(layouts).__name__, "must be a list of routings", again)
         rounds = document.get("rounds")
         if type(rounds) is not int or not 1 <= rounds < 10**15:
             raise DataError("routing.rounds", rounds, "must be a whole number >= 1", again)
         if not isinstance(document.get("drops"), bool):
             raise DataError("routing.drops", document.get("drops"), "must be true or false", again)
-        return cls(rounds, tuple(map(Routing.from_document, layouts)), document["drops"])
+        issuer = issuer_in(document)
+        found = map(Routing.from_document, layouts)
+        return cls(rounds, tuple(replace(each, issuer=issuer) for each in found), document["drops"])
 
 
 def round_id(campaign_id: str, number: int, layout: int) -> str:
     """The id under which a round of a campaign is served."""
     return f"{campaign_id}.{number}.{layout}"
+
+
+def owner_of(task_id: str) -> str:
+    """The campaign that a round is of, or the task itself.
+
+    >>> owner_of(round_id("ab", 2, 0)), owner_of("ab")
+    ('ab', 'ab')
+    """
+    return task_id.partition(".")[0]
+
+
+def gate_of(routing: "Routing | RoundsRouting", task_id: str) -> Gate | None:
+    """Whose tokens lead in to a task, a campaign or a round of one; None where whoever is enrolled may report."""
+    return None if routing.issuer is None else _gate(routing.issuer, owner_of(task_id))
+
+
+@lru_cache(_MOST_GATES)
+def _gate(issuer: Issuer, owner: str) -> Gate:
+    """A gate that keeps what it has computed: it is asked with every seat."""
+    return Gate(issuer, owner)
 
 
 def split_round(task_id: str) -> tuple[str, int, int] | None:

@@ -12,7 +12,8 @@ from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_sch
 from shuffledp.schedules.joined import joined_batches
 from shuffledp.schedules.layout import BatchLayout
 from shuffledp.schedules.windows import window_schedule
-from shuffledp.service.hops import CASCADE_VERSION, MOST_HOPS
+from shuffledp.service.admission.private_tokens import Issuer
+from shuffledp.service.hops import ADMISSION_VERSION, CASCADE_VERSION, MOST_HOPS, version_with
 from shuffledp.service.wire import CIPHERTEXT_BYTES, LARGEST_BATCH_BYTES, OVERHEAD_BYTES, VERSION, is_id
 
 # A schedule's table of slots is held in memory.
@@ -102,12 +103,14 @@ class Slot:
 class Routing(BatchLayout):
     """Who goes into which batch: position t of the task's users, one batch a level.
 
-    A one-round task is the schedule with one batch. The fields are those of the plan's layout, and two more.
+    A one-round task is the schedule with one batch. The fields are those of the plan's layout, and three more.
 
     Attributes:
         layers: how many layers for hops of a cascade a message has when it comes to whoever reads this; 0 where one
             shuffler mixes and takes nothing off.
         hop: which hop of the cascade reads this, from 1.
+        issuer: whose tokens seats are given for, one each; None where they are given to whoever is enrolled, and at
+            later hops, which give no seats.
 
     >>> messages = {10: 3, 20: 2, 30: 2}
     >>> routing = Routing(users=60, budget=2, shufflers=2, slot_users=10, every_slot=False, messages=messages)
@@ -122,19 +125,21 @@ class Routing(BatchLayout):
 
     layers: int = 0
     hop: int = 1
+    issuer: Issuer | None = None
 
     @classmethod
-    def of(cls, layout: BatchLayout, layers: int = 0) -> Self:
+    def of(cls, layout: BatchLayout, layers: int = 0, issuer: Issuer | None = None) -> Self:
         """The routing of a plan's batches.
 
         Args:
             layout: `plan.layout`.
             layers: how many hops a cascade has; 0 for one shuffler.
+            issuer: whose tokens seats are given for; None for whoever is enrolled.
 
         Raises:
             ParameterError: a batch is too large to travel.
         """
-        return cls(**vars(layout), layers=layers)
+        return cls(**vars(layout), layers=layers, issuer=issuer)
 
     def is_of(self, layout: BatchLayout) -> bool:
         """Whether this is the routing of a plan's batches.
@@ -211,7 +216,11 @@ class Routing(BatchLayout):
         if not 1 <= number <= self.hops:
             problem = f"must be one of the task's hops, 1 to {self.hops}" if self.layers else "must be 1 in this task"
             raise ParameterError("hop", number, problem, "serve it at the shuffler that its file names")
-        return self if number == self.hop else replace(self, layers=self.hops - number + 1, hop=number)
+        if number == self.hop:
+            return self
+        # Tokens are for the first hop: nothing that two hops see is of one person.
+        issuer = self.issuer if number == 1 else None
+        return replace(self, layers=self.hops - number + 1, hop=number, issuer=issuer)
 
     @property
     def _whole_slot_users(self) -> int:
@@ -337,7 +346,8 @@ class Routing(BatchLayout):
         shape |= {name: True for name in _LATER if getattr(self, name)}
         messages = {str(size): count for size, count in sorted(self.messages.items())}
         shape |= {name: getattr(self, name) for name in _CASCADE if self.layers}
-        version = CASCADE_VERSION if self.layers else VERSION
+        shape |= {"issuer": self.issuer.document()} if self.issuer is not None else {}
+        version = version_with(range(self.layers), VERSION, issuer=self.issuer is not None)
         return {"version": version, **shape, "messages": messages, "ciphertext_bytes": self.ciphertext_bytes}
 
     @classmethod
@@ -345,9 +355,12 @@ class Routing(BatchLayout):
         """The routing that a JSON document describes."""
         again = "create the task again with this version"
         version = document.get("version") if isinstance(document, Mapping) else None
-        if version not in (VERSION, CASCADE_VERSION) or isinstance(version, bool):
-            raise DataError("routing.version", version, f"must be {VERSION}, or {CASCADE_VERSION} in a cascade", again)
-        place = {name: document.get(name) for name in _CASCADE if version == CASCADE_VERSION}
+        if version not in (VERSION, CASCADE_VERSION, ADMISSION_VERSION) or isinstance(version, bool):
+            problem = f"must be {VERSION}, {CASCADE_VERSION} in a cascade, or {ADMISSION_VERSION} with an issuer"
+            raise DataError("routing.version", version, problem, again)
+        issuer = issuer_in(document)
+        is_cascade = version == CASCADE_VERSION or (issuer is not None and "layers" in document)
+        place = {name: document.get(name) for name in _CASCADE if is_cascade}
         length = CIPHERTEXT_BYTES
         if place:
             if not _is_whole(place["layers"], 1):
@@ -361,9 +374,17 @@ class Routing(BatchLayout):
             if [str(size) for size in messages] != list(document["messages"]):
                 raise ValueError("messages must be by plain sizes")
             later = {name: document.get(name, False) for name in _LATER}
-            return cls(**{name: document[name] for name in _SHAPE}, messages=messages, **later, **place)
+            return cls(**{name: document[name] for name in _SHAPE}, messages=messages, **later, **place, issuer=issuer)
         except (KeyError, TypeError, ValueError, AttributeError) as broken:
             raise DataError("routing", str(broken), "must have all its fields", again) from None
+
+
+def issuer_in(document: Mapping[str, Any]) -> Issuer | None:
+    """The issuer that a routing's document names; None in the versions that name none."""
+    if (document["version"] == ADMISSION_VERSION) != ("issuer" in document):
+        problem = f"must be {ADMISSION_VERSION} where an issuer is named, and nowhere else"
+        raise DataError("routing.version", document["version"], problem, "create the task again with this version")
+    return Issuer.from_document(document["issuer"]) if "issuer" in document else None
 
 
 def _is_whole(value: Any, least: int) -> bool:

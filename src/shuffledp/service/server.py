@@ -143,6 +143,11 @@ class TaskServer(ABC, Generic[R, T, C]):
         self.left = self.leaves()
         self._store.close()
 
+    @property
+    def cautions(self) -> list[str]:
+        """What whoever starts the server should know, a sentence each."""
+        return []
+
     def leaves(self) -> str:
         """What the server would leave on disk if it ended now, in words."""
         if self.left is not None:

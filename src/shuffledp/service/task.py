@@ -18,10 +18,13 @@ from shuffledp.protocols.catalogue import live_method, plan_from_document
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
+from shuffledp.service.admission.private_tokens import Gate, Issuer
 from shuffledp.service.crypto import SUITE_NAME, PublicKey
 from shuffledp.service.expiry import NEVER, Expiries, check_not_expired
-from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document, version_with
+from shuffledp.service.hops import version_with
+from shuffledp.service.onion import ONE_SHUFFLER, check_hops, hops_document
 from shuffledp.service.recipients import NamesRecipients
+from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.wire import VERSION, is_id, new_id
 
@@ -53,6 +56,7 @@ class Task(NamesRecipients):
         allow_unbounded: bool = False,
         hops: Sequence[PublicKey] = ONE_SHUFFLER,
         expires: Expiries = NEVER,
+        issuer: Issuer | None = None,
     ) -> Self:
         """A new task for a plan.
 
@@ -63,6 +67,8 @@ class Task(NamesRecipients):
             allow_unbounded: take a plan with warnings, such as that one client that lies can void a batch.
             hops: the keys of a cascade's shufflers, first hop first; none for one shuffler.
             expires: the last days of those keys that expire.
+            issuer: whose tokens seats are given for, one each, with a key that no other task has; None for whoever has
+                the token for enrol, which is for trials.
 
         Returns:
             The task, with the plan's warnings in its document.
@@ -79,7 +85,7 @@ class Task(NamesRecipients):
             raise ParameterError("method", plan.method, plan.spoiled, f"{instead}, or allow it (--allow-unbounded)")
         checked = check_hops(hops, key)
         check_not_expired(expires)
-        routing = Routing.of(plan.layout, len(checked))
+        routing = Routing.of(plan.layout, len(checked), issuer)
         return cls(_text(plan, routing, key, checked, new_id(bits=bits), plan.document(), expires))
 
     @classmethod
@@ -138,8 +144,7 @@ class Task(NamesRecipients):
                 "task.version", kind, "must be there in a task's file", "create it with `shuffledp task create`"
             )
         version = document.get("version") if isinstance(document, dict) else None
-        fields = document if isinstance(document, dict) else {}
-        known = version_with(fields.get("hops") or (), VERSION, fields.get("expires") or NEVER)
+        known = version_of(document)
         if version != known or document.get("suite") != SUITE_NAME:
             raise DataError("task.version", version, f"must be {known}, with {SUITE_NAME}", again)
         if canonical(document) != self.text:
@@ -160,6 +165,11 @@ class Task(NamesRecipients):
     def routing(self) -> Routing:
         """What the shuffler may know."""
         return Routing.from_document(self.document.get("routing"))
+
+    @property
+    def gate(self) -> Gate | None:
+        """Whose tokens lead in; None where whoever has the token for enrol may report."""
+        return gate_of(self.routing, self.id)
 
     @property
     def categories(self) -> Categories | None:
@@ -208,6 +218,11 @@ class RoundTask:
         """Seats are asked for in so many slots; None for all."""
         return None if self.slots is None else self.slots[1]
 
+    @property
+    def gate(self) -> Gate | None:
+        """Whose tokens lead in to the campaign; None where whoever has the token for enrol may report."""
+        return gate_of(self.routing, self.id)
+
     def slot_of(self, position: int) -> int:
         """The slot in which this position's user sits."""
         return int(self.routing.schedule.place_of(position)[0])
@@ -215,6 +230,14 @@ class RoundTask:
     def admits(self, position: int) -> bool:
         """Whether the user of this position may answer by the model that the slots are of."""
         return self.slots is None or self.slots[0] <= self.slot_of(position) < self.slots[1]
+
+
+def version_of(document: Any) -> int:
+    """The version that a document of a task or a campaign must have, by what is in it."""
+    found = document if isinstance(document, Mapping) else {}
+    routing = found.get("routing")
+    issued = isinstance(routing, Mapping) and "issuer" in routing
+    return version_with(found.get("hops") or (), VERSION, found.get("expires") or NEVER, issuer=issued)
 
 
 def canonical(document: Any) -> str:
@@ -234,7 +257,7 @@ def _text(
     """The one text of a task; the plan's document is the one that was written."""
     return canonical(
         {
-            "version": version_with(hops, VERSION, expires),
+            "version": version_with(hops, VERSION, expires, issuer=routing.issuer is not None),
             "nonce": nonce,
             "suite": SUITE_NAME,
             "public_key": key.text,

@@ -42,8 +42,9 @@ class Hidden:
 
     def client(self, task: Any, wire: Any, **more: Any) -> Client:
         """A client of a task, over a wire."""
-        given = {"http": wire.client, "relay": self.relay(), "patience": 0.0, **more}
-        return Client(task, SHUFFLER_URL, self.service.tokens.secrets["enrol"], **given)
+        token = {"token": self.service.tokens.secrets["enrol"]}
+        given = {**token, "http": wire.client, "relay": self.relay(), "patience": 0.0, **more}
+        return Client(task, SHUFFLER_URL, **given)
 
     def post(self, sealed: bytes, **more: Any) -> httpx.Response:
         """What the gateway answers to these bytes."""

@@ -6,9 +6,14 @@ from typing import Any
 
 import httpx
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from harness.campaigns import some_arms
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.randomness import RandomBits
+from shuffledp.service.admission.blind_rsa import blind_sign
+from shuffledp.service.admission.private_tokens import Issuer, TokenKey, unpack_request
+from shuffledp.service.admission.requesting import PendingToken
 from shuffledp.service.client import AnswerError, Client, Relay, ReportError, UnreachableError
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.oblivious.binary_http import InnerRequest, InnerResponse
@@ -319,3 +324,22 @@ def test_a_device_reports_through_a_relay_and_fetches_models_directly(hidden: An
     assert [opened(hidden, request).method for request in wire.requests] == ["POST", "PUT"]
     assert len({len(request.content) for request in wire.requests}) == 1
     assert {request.method for request in models.requests} == {"GET"}
+
+
+def test_tokens_of_an_issuer_travel_inside_and_no_length_says_so(hidden: Any, make_task: Callable[..., Any]) -> None:
+    """Neither an address nor a name: a seat for a token looks like every other request, and is given once."""
+    private = rsa.generate_private_key(65537, 2048)
+    issuer = Issuer("issuer.example", TokenKey.of(private.public_key()))
+    task = hidden.service.add(make_task(PLAN, issuer=issuer))
+    pending = PendingToken.draw(task.gate, bits=RandomBits.secure())
+    blinded = unpack_request(issuer.key, pending.request(task.gate))
+    token = pending.token(task.gate, blind_sign(private, blinded, bits=RandomBits.secure()))
+    wire = hidden.wire()
+    with hidden.client(task, wire, token=[token.data]) as client:
+        assert client.report(1).new == 1
+        with pytest.raises(ReportError, match="pass-spent"):
+            client.report(1)
+    assert {len(request.content) for request in wire.requests} == {request_length(task.routing) + REQUEST_OVERHEAD}
+    assert {len(answer.content) for answer in wire.answers} == {ANSWER_STEP + RESPONSE_OVERHEAD}
+    shown = [dict(opened(hidden, request).fields).get("authorization", "") for request in wire.requests]
+    assert [str(each).split(" ")[0] for each in shown] == ["PrivateToken", "", "PrivateToken"]

@@ -82,12 +82,21 @@ class Calls:
         return Backoff(self, self.clock())
 
     def once(
-        self, method: str, path: str, content: bytes | None = None, media: str | None = None, tag: str | None = None
+        self,
+        method: str,
+        path: str,
+        content: bytes | None = None,
+        media: str | None = None,
+        tag: str | None = None,
+        showing: str | None = None,
     ) -> httpx.Response:
-        """One request, one answer, whatever it is; with a tag, 304 where what it tags has not changed."""
+        """One request, one answer, whatever it is; with a tag, 304 where what it tags has not changed.
+
+        `showing` is what Authorization says in the place of the token.
+        """
         headers = {"Accept": "application/json"}
-        if self.token is not None:
-            headers["Authorization"] = f"Bearer {self.token}"
+        if showing is not None or self.token is not None:
+            headers["Authorization"] = f"Bearer {self.token}" if showing is None else showing
         if media is not None:
             headers["Content-Type"] = media
         if tag is not None:
@@ -105,6 +114,7 @@ class Calls:
         content: bytes | None = None,
         media: str | None = None,
         at_once: tuple[int, ...] = (),
+        showing: str | None = None,
     ) -> tuple[T, int]:
         """What `read` makes of the 2xx answer, and the number of tries; AnswerError if refused for good.
 
@@ -114,7 +124,7 @@ class Calls:
         while True:
             retry_after = None
             try:
-                response = self.once(method, path, content, media)
+                response = self.once(method, path, content, media, showing=showing)
                 document = _object(response)
                 if response.is_success:
                     if document is None:

@@ -9,7 +9,7 @@ will never reach anybody. Everything else, lost answers included, leads to the s
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,19 +19,19 @@ import httpx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from shuffledp.errors import DataError, RandomnessError, ShuffleDPError
+from shuffledp.errors import RandomnessError, ShuffleDPError
 from shuffledp.randomness import RandomBits
+from shuffledp.service.client.answers import acknowledged, results_in, seats_in
 from shuffledp.service.client.calls import (
     TIMEOUT,
     AnswerError,
     Calls,
-    NotTheServersError,
     UnreachableError,
     check_url,
     is_passing,
-    refusal_from,
 )
 from shuffledp.service.client.making import make_reports
+from shuffledp.service.client.passes import passes
 from shuffledp.service.client.relayed import Relay, RelayTransport
 from shuffledp.service.expiry import check_not_expired
 from shuffledp.service.oblivious.padding import request_length
@@ -107,7 +107,8 @@ class Client:
     Args:
         task: what is asked.
         shuffler_url: where the shuffler is; https unless it is this machine.
-        token: the secret of the role enrol.
+        token: the secret of the role enrol; where the task names an issuer, that issuer's tokens instead, one a person:
+            the first is for the first value of a call, and so on.
         outbox: where reports wait until they are acknowledged: a file, another address of an outbox, an open one, which
             stays open, or None for memory.
         http: what sends requests; one of its own if it is left out.
@@ -135,7 +136,7 @@ class Client:
         self,
         task: Task | RoundTask,
         shuffler_url: str,
-        token: str,
+        token: str | Sequence[bytes],
         outbox: Outbox | Path | str | None = None,
         http: httpx.Client | None = None,
         bits: RandomBits | None = None,
@@ -154,7 +155,10 @@ class Client:
         self._owns_http = http is None or relay is not None
         if relay is not None:
             http = httpx.Client(transport=RelayTransport(relay, request_length(task.routing), http))
-        self._calls = Calls(url, token, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
+        self._tokens = passes(task.gate, token)
+        # Where there is an issuer, a report needs none: nobody else knows its seat.
+        role = token if isinstance(token, str) else None
+        self._calls = Calls(url, role, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
         self._owns_outbox = not isinstance(outbox, Outbox)
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()
@@ -256,6 +260,8 @@ class Client:
     def _report(self, values: Any, stream: str | None, progress: Progress | None) -> Sent:
         with self._lock:
             tally = Sent()
+            if self._tokens is not None:
+                self._tokens.check(len(values))
             left = deque(range(len(values)))
             with self._counted(tally, left):
                 if stream is not None:
@@ -276,7 +282,7 @@ class Client:
     ) -> None:
         lost = 0
         while left:
-            seats = self._take_seats(min(self._block, len(left)))
+            seats = self._take_seats([left[place] for place in range(min(self._block, len(left)))])
             started = time.monotonic()
             rows = [left[place] for place in range(len(seats))]
             bodies = make_reports(self.task, values[rows], [seat.batches for seat in seats], bits=self._bits)
@@ -319,15 +325,21 @@ class Client:
             if never is not None and never.kind not in _NEVER_KEPT:
                 raise never
 
-    def _take_seats(self, count: int) -> list[Seat]:
+    def _take_seats(self, rows: list[int]) -> list[Seat]:
+        """Seats for some of these rows, the first of them; for all where each has a token of its own."""
         # Nobody keeps a place that will not be used.
         check_not_expired(self.task.expires)
         within = "" if self.task.open_slots is None else f"&slots={self.task.open_slots}"
-        seats, _ = self._calls.ask("POST", f"{self._path}/seats?count={count}{within}", _seats)
-        for seat in seats[:count]:
+        if self._tokens is None:
+            path = f"{self._path}/seats?count={len(rows)}{within}"
+            seats = self._calls.ask("POST", path, seats_in)[0][: len(rows)]
+        else:
+            path = f"{self._path}/seats?count=1{within}"
+            seats = [self._calls.ask("POST", path, seats_in, showing=self._tokens.shown(row))[0][0] for row in rows]
+        for seat in seats:
             self._check_seat(seat)
-        self._seated(seats[:count])
-        return seats[:count]
+        self._seated(seats)
+        return seats
 
     def _check_seat(self, seat: Seat) -> None:
         """Only what the task's own routing has: in a batch that is said to be larger, everybody adds less noise."""
@@ -389,44 +401,14 @@ class Client:
             path, body = f"{self._path}/reports", pack_upload(reports)
             ids = [report.report_id for report in reports]
             return self._calls.ask(
-                "POST", path, lambda _, answer: _results(answer, ids), content=body, media=BINARY, at_once=_TOO_MUCH
+                "POST", path, lambda _, answer: results_in(answer, ids), content=body, media=BINARY, at_once=_TOO_MUCH
             )
         (report,) = reports
         path, body = f"{self._path}/reports/{report.report_id}", single_body(report.seat, report.body)
         try:
-            status, tries = self._calls.ask("PUT", path, _acknowledged, content=body, media=BINARY)
+            status, tries = self._calls.ask("PUT", path, acknowledged, content=body, media=BINARY)
         except AnswerError as refused:
             if refused.kind not in _NEVER_KEPT:
                 raise
             return [refused], 1
         return [status], tries
-
-
-def _seats(_: int, document: Mapping[str, Any]) -> list[Seat]:
-    offered = document.get("seats")
-    try:
-        seats = [Seat.from_document(seat) for seat in offered] if isinstance(offered, list) else []
-    except DataError:
-        raise NotTheServersError("seats that cannot be read") from None
-    if not seats:
-        raise NotTheServersError("no seats")
-    return seats
-
-
-def _acknowledged(status: int, document: Mapping[str, Any]) -> int:
-    if status not in (200, 201) or document.get("new") is not (status == 201):
-        raise NotTheServersError("neither new nor known")
-    return status
-
-
-def _results(document: Mapping[str, Any], ids: Sequence[str]) -> list[int | AnswerError]:
-    results = document.get("results")
-    if not isinstance(results, list) or len(results) != len(ids):
-        raise NotTheServersError("another number of results")
-    found: list[int | AnswerError] = []
-    for result, report_id in zip(results, ids, strict=True):
-        status = result.get("status") if isinstance(result, dict) else None
-        if not isinstance(status, int) or result.get("report_id") != report_id:
-            raise NotTheServersError("results of other reports")
-        found.append(status if status in (200, 201) else refusal_from(status, result.get("problem")))
-    return found

@@ -6,7 +6,7 @@ answer by that model, and the report is randomized and sealed for it. People who
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -59,7 +59,8 @@ class Crowd:
         campaign: what is learned, by whom, and how.
         shuffler: where reports go.
         analyzer: where models are.
-        token: the secret of the role enrol.
+        token: the secret of the role enrol; where the campaign names an issuer, that issuer's tokens instead, one for
+            each who comes.
         http: what sends reports; one of its own if it is left out.
         models_http: what fetches models; never the same connection.
         bits: where noise comes from; must be secure, and is if it is left out.
@@ -77,7 +78,7 @@ class Crowd:
         *,
         shuffler: str,
         analyzer: str,
-        token: str,
+        token: str | Sequence[bytes],
         http: httpx.Client | None = None,
         models_http: httpx.Client | None = None,
         bits: RandomBits | None = None,
@@ -127,7 +128,7 @@ class Crowd:
         while waiting.size and (task := round_of_model(self.campaign, model)) is not None:
             here = waiting[: _seats_of(task) if together is None else min(together, _seats_of(task))]
             assert model.step is not None
-            late = self._reported(task, act(model.step, here))
+            late = self._reported(task, act(model.step, here), here)
             came = np.delete(here, late)
             if came.size:
                 yield Came(model.number, came)
@@ -138,9 +139,11 @@ class Crowd:
             act(model.step, waiting)
             yield Came(model.number, waiting, reported=False)
 
-    def _reported(self, task: RoundTask, values: Any) -> Places:
+    def _reported(self, task: RoundTask, values: Any, people: Places) -> Places:
         """The places, among these people, of those who are late."""
-        with Client(task, self._shuffler, outbox=self._outbox, **self._reaching) as client:
+        token = self._reaching["token"]
+        own = token if isinstance(token, str) else [token[person] for person in people]
+        with Client(task, self._shuffler, outbox=self._outbox, **{**self._reaching, "token": own}) as client:
             try:
                 client.report_prepared(values)
             except ReportError as stopped:

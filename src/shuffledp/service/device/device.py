@@ -8,7 +8,7 @@ and reward are never written anywhere.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -28,7 +28,7 @@ from shuffledp.service.client.client import Client, ReportError, Sent
 from shuffledp.service.client.relayed import Relay
 from shuffledp.service.device.choosing import DeviceChoice, choose_among
 from shuffledp.service.models import Model, checked_model, round_of_model
-from shuffledp.service.problems import SEATS_LATER, TASK_FULL
+from shuffledp.service.problems import PASS_SPENT, SEATS_LATER, TASK_FULL
 from shuffledp.service.routing import Seat
 from shuffledp.service.store import open_outbox
 from shuffledp.service.store.outboxes import Outbox, Visit
@@ -72,7 +72,8 @@ class Device:
         campaign: what is learned, by whom, and how.
         shuffler: where reports go; https unless it is this machine.
         analyzer: where models are, or any cache of it.
-        token: the secret of the role enrol.
+        token: the secret of the role enrol; where the campaign names an issuer, that issuer's tokens instead, one for
+            every visit.
         memory: where it is kept how often this device took part, and reports that wait to be acknowledged: a file,
             another address of an outbox, or an open one, which stays open. None for memory, which protects a person
             who comes back only as long as the process lives.
@@ -95,7 +96,7 @@ class Device:
         *,
         shuffler: str,
         analyzer: str,
-        token: str,
+        token: str | Sequence[bytes],
         memory: Outbox | Path | str | None = None,
         http: httpx.Client | None = None,
         models_http: httpx.Client | None = None,
@@ -313,11 +314,13 @@ class Device:
             problem = f"is {abs(off):,.0f} s {'ahead of' if off > 0 else 'behind'} the analyzer's"
             raise ParameterError("clock", "this device's", problem, "set it, and try again: nothing was sent")
 
-    def _client(self, task: RoundTask, seated: Callable[[list[Seat]], None] = lambda seats: None) -> Client:
+    def _client(
+        self, task: RoundTask, seated: Callable[[list[Seat]], None] = lambda seats: None, visit: int = 0
+    ) -> Client:
         return Client(
             task,
             self._shuffler,
-            self._token,
+            self._token if isinstance(self._token, str) else self._token[visit : visit + 1],
             self._outbox,
             self._http,
             self._bits,
@@ -361,7 +364,7 @@ class Device:
                 )
             gone = here
 
-        with self._client(task, seated) as client:
+        with self._client(task, seated, len(visits)) as client:
             try:
                 client.report_prepared(values)
             except TookPartError:
@@ -370,6 +373,8 @@ class Device:
                 cause = stopped.cause
                 if isinstance(cause, AnswerError) and cause.kind in (SEATS_LATER.name, TASK_FULL.name):
                     return Outcome("late", model.number)
+                if isinstance(cause, AnswerError) and cause.kind == PASS_SPENT.name:
+                    return Outcome("took part", model.number)
                 raise
         return Outcome("reported", model.number)
 

@@ -10,6 +10,8 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
+from shuffledp.service.admission.headers import redeemable
+from shuffledp.service.admission.private_tokens import Gate
 from shuffledp.service.delivery import LARGEST_MANIFEST_BYTES, LARGEST_PIECE_BYTES, LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.http import (
     Endpoints,
@@ -32,12 +34,16 @@ from shuffledp.service.openapi import (
     OHTTP_KEYS,
     OHTTP_REQUEST,
     ON_DISK,
+    SEAT,
     TEXT,
+    TOKEN,
+    Operation,
     Query,
     operation,
 )
 from shuffledp.service.origins import Origins
-from shuffledp.service.problems import BAD_REQUEST, NOT_FOUND, TOO_LARGE, RefusedError
+from shuffledp.service.problems import BAD_REQUEST, NOT_FOUND, TASK_ENDED, TOO_LARGE, RefusedError
+from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import door
 from shuffledp.service.shuffler.server import ShufflerServer
@@ -157,18 +163,54 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         new = await asyncio.to_thread(self.server.take_manifest, task_id, batch_id, manifest)
         return JSONResponse({"new": new}, 201 if new else 200)
 
-    @operation("POST /v1/tasks/{task_id}/seats", {201: "Seats."}, ENROL, refuses=(409, 429), query=(_COUNT, _SLOTS))
-    async def take_seats(self, request: Request) -> Response:
-        """A place in one batch of every level, for a while."""
-        count, slots = whole_query(request, _COUNT), whole_query(request, _SLOTS)
+    async def admit(self, request: Request, operation: Operation, tokens: Tokens) -> str:
+        """Whose budget a request is spent from: of a task with an issuer a token's, or a seat's; else a role's."""
+        gate = await self._gate(request) if operation.issued else None
+        if gate is None:
+            return await super().admit(request, operation, tokens)
+        if operation.issued == TOKEN:
+            request.state.token = redeemable(request.headers.get("authorization"), gate).name
+        # Forged tokens cost nobody's budget, and reports for seats that nobody has not that of seats.
+        return operation.issued
+
+    async def _gate(self, request: Request) -> Gate | None:
+        """Whose tokens lead in to the task of a request; None where a role's token does, or there is no such task."""
         task_id = request.path_params["task_id"]
+        try:
+            return gate_of(await self._routing(task_id), task_id)
+        except RefusedError as refused:
+            if refused.kind == TASK_ENDED:
+                raise
+            return None
+
+    @operation(
+        "POST /v1/tasks/{task_id}/seats",
+        {201: "Seats."},
+        ENROL,
+        refuses=(409, 429),
+        query=(_COUNT, _SLOTS),
+        issued=TOKEN,
+    )
+    async def take_seats(self, request: Request) -> Response:
+        """A place in one batch of every level, for a while; the same one again for the same token of an issuer."""
+        count, slots = whole_query(request, _COUNT), whole_query(request, _SLOTS)
+        task_id, token = request.path_params["task_id"], getattr(request.state, "token", None)
         await self._routing(task_id)
-        taking = self.server.take_seats(task_id, count, slots or None)
+        if token is not None and count > 1:
+            raise RefusedError(BAD_REQUEST, "a token is for one seat: leave count out.")
+        taking = self.server.take_seats(task_id, count, slots or None, token)
         seats = await asyncio.wrap_future(taking)
         self.server.seats.inc(len(seats))
         return JSONResponse({"seats": [seat.document() for seat in seats]}, 201)
 
-    @operation("PUT /v1/tasks/{task_id}/reports/{report_id}", ON_DISK, ENROL, takes=BINARY, refuses=(410, 422, 429))
+    @operation(
+        "PUT /v1/tasks/{task_id}/reports/{report_id}",
+        ON_DISK,
+        ENROL,
+        takes=BINARY,
+        refuses=(410, 422, 429),
+        issued=SEAT,
+    )
     async def put_report(self, request: Request) -> Response:
         """One report: its seat, 16 bytes, then its ciphertexts. Repeat it unchanged until it is answered."""
         task_id, report_id = request.path_params["task_id"], request.path_params["report_id"]
@@ -181,7 +223,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
             raise answer
         return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
 
-    @operation("POST /v1/tasks/{task_id}/reports", {200: "A status for each."}, ENROL, takes=BINARY)
+    @operation("POST /v1/tasks/{task_id}/reports", {200: "A status for each."}, ENROL, takes=BINARY, issued=SEAT)
     async def post_reports(self, request: Request) -> Response:
         """Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts."""
         task_id = request.path_params["task_id"]

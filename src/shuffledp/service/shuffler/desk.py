@@ -14,6 +14,7 @@ without its key nothing matches the one to the other.
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 from shuffledp.service.problems import (
     BUSY,
+    NO_PASS,
     NO_ROOM,
     SEAT_GONE,
     SEATS_LATER,
@@ -29,8 +31,10 @@ from shuffledp.service.problems import (
     WRONG_LENGTH,
     RefusedError,
 )
+from shuffledp.service.rounds import owner_of
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.shuffler.layers import Layer, Peeled, Suspects
+from shuffledp.service.shuffler.redeeming import redeem
 from shuffledp.service.store.contract import BatchPart, Lease, ShufflerRecords
 from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_seat
 
@@ -73,15 +77,34 @@ class ShufflerDesk:
     has_room: Callable[[], bool] = lambda: True
     layer: Layer | None = None
 
-    def take_seat(self, records: ShufflerRecords, task_id: str, slots: int | None = None) -> Seat:
+    def take_seat(
+        self, records: ShufflerRecords, task_id: str, slots: int | None = None, token: str | None = None
+    ) -> Seat:
         """The lowest place that is free, in so many first slots if they are given: whose lease ran out, or the next.
 
+        Args:
+            records: of the transaction.
+            task_id: the task, or the round of a campaign.
+            slots: only in so many first slots; None for all.
+            token: what is remembered of a token that the task's issuer has signed, where the task has one: the same
+                token has the same seat until its lease ends.
+
         Raises:
-            RefusedError: all are taken, those of these slots (`seats-later`) or of all (`task-full`); or this is a
-                later hop (`hop-wrong`).
+            RefusedError: all are taken, those of these slots (`seats-later`) or of all (`task-full`); this is a later
+                hop (`hop-wrong`); or the task takes tokens, and this one is spent (`pass-spent`) or missing.
         """
         routing = self.routings[task_id]
         _check_takes_reports(routing)
+        if (routing.issuer is None) != (token is None):
+            words = "this task takes tokens of its issuer, and" if routing.issuer else "this task has no issuer, but"
+            raise RefusedError(NO_PASS, f"{words} {'none' if token is None else 'one'} came: see the task's document.")
+        if token is None:
+            return self._give(records, task_id, routing, slots)
+        give = partial(self._give, records, task_id, routing, slots)
+        return redeem(records, task_id, token, routing, self.clock(), retire=self._retire, give=give)
+
+    def _give(self, records: ShufflerRecords, task_id: str, routing: Routing, slots: int | None) -> Seat:
+        """The lowest place that is free, as `take_seat`, to whoever it is that has asked for it."""
         open_users = routing.users if slots is None else min(routing.users, routing.users_by(slots))
         if refused := self.refuse_without_room(records):
             raise refused
@@ -137,6 +160,8 @@ class ShufflerDesk:
             kept.append((report, lease.position))
             answers.append(_NEW)
         if kept:
+            if routing.issuer is not None:
+                records.spend(owner_of(task_id), task_id, [report.seat for report, _ in kept])
             ids, seats = [report.report_id for report, _ in kept], [report.seat for report, _ in kept]
             records.keep(task_id, ids, seats, _parts(routing, kept))
         return answers

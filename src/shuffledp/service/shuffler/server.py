@@ -12,11 +12,12 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
+from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.delivery import LARGEST_WHOLE_BYTES, Manifest
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.rounds import RoundsRouting, split_round
+from shuffledp.service.rounds import RoundsRouting, owner_of, split_round
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.commits import abandon, counts_of
@@ -108,7 +109,28 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             ParameterError: it is a cascade, and this is none of its hops.
         """
         task_id, routing = self._own.read(text)
+        self._check_issuer(task_id, routing)
         return self._serve(task_id, self._own.kept(routing), routing)
+
+    @property
+    def cautions(self) -> list[str]:
+        """Tasks in which nobody is kept from taking part twice."""
+        known: dict[str, Routing | RoundsRouting] = {**self.tasks, **self.campaigns}
+        shared = [task_id[:12] for task_id, each in known.items() if each.issuer is None and each.hop == 1]
+        named = dict.fromkeys(map(owner_of, shared))
+        words = "whoever has the token for enrol takes part as often as they like, which is for trials"
+        return [f"{words}: {', '.join(named)} (create a task with --issuer to let people in once)"] if named else []
+
+    def _check_issuer(self, task_id: str, routing: Routing | RoundsRouting) -> None:
+        """A key that two tasks had would let people use both their tokens in one of them."""
+        known: dict[str, Routing | RoundsRouting] = {**self.tasks, **self.campaigns}
+        for other, each in known.items():
+            if routing.issuer is None or each.issuer is None or owner_of(other) == task_id:
+                continue
+            if each.issuer.key == routing.issuer.key:
+                problem = f"must have a key of its own, not that of task {other[:12]}"
+                way_out = "make one with `shuffledp keys make FOLDER --issuer NAME`, and create the task again"
+                raise ParameterError("issuer", routing.issuer.name, problem, way_out)
 
     def _is_campaign(self, known: Routing | RoundsRouting) -> bool:
         return isinstance(known, RoundsRouting)
@@ -128,12 +150,16 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             self._hold(owner, self._load(text))
         return self.tasks[task_id] if task_id in self.tasks else self._round(task_id)
 
-    def take_seats(self, task_id: str, count: int, slots: int | None = None) -> "Future[list[Seat]]":
-        """Up to so many seats, at least one; in the first so many slots, if they are given."""
+    def take_seats(
+        self, task_id: str, count: int, slots: int | None = None, token: str | None = None
+    ) -> "Future[list[Seat]]":
+        """Up to so many seats, at least one, in the first so many slots if they are given; for a token its one seat."""
 
         def take(records: ShufflerRecords) -> list[Seat]:
             self._open_round(records, task_id)
-            seats = [self.desk.take_seat(records, task_id, slots)]
+            seats = [self.desk.take_seat(records, task_id, slots, token)]
+            if token is not None:
+                return seats
             # Fewer may be left than were asked for.
             with suppress(RefusedError):
                 while len(seats) < count:

@@ -14,6 +14,7 @@ from typing import Any, Protocol, TypeVar
 from shuffledp.errors import ShuffleDPError
 from shuffledp.service.store.incoming import HopRecords
 from shuffledp.service.store.pieces import PieceRecords
+from shuffledp.service.store.redeeming import TokenRecords
 from shuffledp.service.wire import SignedText
 
 R_co = TypeVar("R_co", covariant=True)
@@ -144,7 +145,7 @@ class TaskRecords(Protocol):
         """Keep this text in the place of a task's document, for good."""
 
 
-class ShufflerRecords(TaskRecords, HopRecords, Protocol):
+class ShufflerRecords(TaskRecords, HopRecords, TokenRecords, Protocol):
     """A shuffler's reads and writes inside one transaction: all of them happen, or none."""
 
     def take_position(self, task_id: str, positions: int) -> int | None:
@@ -264,7 +265,8 @@ class ShufflerRecords(TaskRecords, HopRecords, Protocol):
         """Every batch of a task that is begun and not sealed, whoever has claimed it; of a hop, those that come."""
 
     def forget_ids(self, task_id: str) -> int:
-        """Delete some ids of a task's reports, by which a second try is recognized; how many, 0 if none is left.
+        """Delete some ids of a task's reports, by which a second try is recognized, and of tokens that seats of it were
+        given for; how many, 0 if none is left.
 
         Of a later hop the SHA-256s of batches that it took stay: if they are sent again, they were taken.
         """

@@ -32,7 +32,7 @@ def files_of(role: str) -> dict[int, Path]:
     """A role's migrations by their numbers, which are 1, 2, ...
 
     >>> [file.name for file in files_of("shuffler").values()]
-    ['0001_begin.sql', '0002_buckets.sql', '0003_hops.sql']
+    ['0001_begin.sql', '0002_buckets.sql', '0003_hops.sql', '0004_tokens.sql']
     """
     found = {int(file.name[:4]): file for file in sorted((FOLDER / role).glob("*.sql"))}
     assert list(found) == list(range(1, len(found) + 1)), "a number is missing or given twice"

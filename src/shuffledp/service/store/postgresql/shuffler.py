@@ -7,12 +7,13 @@ they know of seats, of reports and of full batches has a file each.
 from shuffledp.service.store.contract import BatchFill, Counts
 from shuffledp.service.store.postgresql.batches import GONE, OPEN, READY, PostgresBatches
 from shuffledp.service.store.postgresql.incoming import PostgresIncoming
+from shuffledp.service.store.postgresql.redeeming import PostgresRedeeming
 
 # In one commit: more would make others wait.
 MOST_IDS = 10_000
 
 
-class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
+class PostgresShufflerRecords(PostgresIncoming, PostgresRedeeming, PostgresBatches):
     """Records on a connection that is inside a transaction."""
 
     def open_tasks(self) -> list[str]:
@@ -28,7 +29,8 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         self._flush()
         self._next[task_id] = positions
         self._moved.add(task_id)
-        self.db.execute("DELETE FROM leases WHERE task_id = %s", (task_id,))
+        for table in ("leases", "held"):
+            self.db.execute(f"DELETE FROM {table} WHERE task_id = %s", (task_id,))
         gone = self.rows(
             "DELETE FROM batches WHERE task_id = %s AND state = 0 "
             "RETURNING parts_shelf, parts_key, pieces_shelf, pieces_key, buckets_shelf, buckets_key",
@@ -65,7 +67,7 @@ class PostgresShufflerRecords(PostgresIncoming, PostgresBatches):
         number = self._lock(task_id)
         # Answered, and not counted by the driver, which does not know it yet while statements travel together.
         query = f"DELETE FROM accepted WHERE task = %s AND name IN ({some}) RETURNING 1"
-        count = len(self.rows(query, number, number))
+        count = len(self.rows(query, number, number)) + self._forget_tokens(task_id, MOST_IDS)
         if not count:
             # Of a hop: what it was taking from the hop before it.
             self.db.execute("DELETE FROM incoming WHERE task_id = %s", (task_id,))

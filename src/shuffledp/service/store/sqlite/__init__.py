@@ -8,7 +8,7 @@ from shuffledp.errors import DataError
 from shuffledp.files import holder
 from shuffledp.service.store.contract import Inspected, Remains
 from shuffledp.service.store.incoming import hop_keys_in, hops_in
-from shuffledp.service.store.sqlite import analyzer, incoming, outbox, shuffler
+from shuffledp.service.store.sqlite import analyzer, incoming, outbox, redeeming, shuffler
 from shuffledp.service.store.sqlite.analyzer import SqliteAnalyzerRecords
 from shuffledp.service.store.sqlite.engine import SqliteStore, read_label, reading_only
 from shuffledp.service.store.sqlite.outbox import SqliteOutbox
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": incoming.LATER}
+    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": incoming.LATER + redeeming.LATER}
     return SqliteStore(Path(path), records=SqliteShufflerRecords, **schema)
 
 

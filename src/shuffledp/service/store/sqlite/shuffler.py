@@ -5,9 +5,11 @@ import sqlite3
 from collections.abc import Iterator
 from functools import cache
 
+from shuffledp.service.rounds import owner_of
 from shuffledp.service.store.contract import BatchFill, BatchPart, Counts, Lease
 from shuffledp.service.store.pieces import about
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
+from shuffledp.service.store.sqlite.redeeming import SqliteRedeeming
 from shuffledp.service.wire import position_of
 
 LABEL = "shuffler 2"
@@ -78,7 +80,7 @@ def _in_blocks(ids: list[bytes]) -> Iterator[list[bytes]]:
         start += count
 
 
-class SqliteShufflerRecords(SqliteIncoming):
+class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
     """Records on a connection that is inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
@@ -223,7 +225,7 @@ class SqliteShufflerRecords(SqliteIncoming):
         self.db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        if not self._settle_ids(task_id):
+        if not self._settle_ids(task_id) or not self._settle_tokens(owner_of(task_id), MOST_IDS):
             return False
         number = self._number("sealed", task_id, batch_id)
         if not self._drop_some(f"buckets_{number}", "place"):
@@ -309,7 +311,8 @@ class SqliteShufflerRecords(SqliteIncoming):
 
     def abandon(self, task_id: str, positions: int) -> bool:
         self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (positions, task_id))
-        self.db.execute("DELETE FROM leases WHERE task_id = ?", (task_id,))
+        for table in ("leases", "held"):
+            self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
         if not self._settle_ids(task_id):
             return False
         row = self.db.execute("SELECT number FROM batches WHERE task_id = ? LIMIT 1", (task_id,)).fetchone()
@@ -353,6 +356,7 @@ class SqliteShufflerRecords(SqliteIncoming):
             some = f"SELECT * FROM {table} WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
             gone = self.db.execute(f"DELETE FROM {table} WHERE (task_id, report_id) IN ({some})", (task_id,))
             count += gone.rowcount
+        count += self._forget_tokens(task_id, MOST_IDS)
         if not count:
             # Of a hop: what it was taking from the hop before it.
             self.db.execute("DELETE FROM incoming WHERE task_id = ?", (task_id,))
