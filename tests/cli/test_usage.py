@@ -8,7 +8,7 @@ from shuffledp.cli.usage import whole_number
 
 TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 SAID = [
-    (["serve"], "say one of shuffler, analyzer, all, cascade: see `shuffledp serve --help`"),
+    (["serve"], "say one of shuffler, analyzer, all, cascade, relay, issuer: see `shuffledp serve --help`"),
     (["task"], "say one of create, show, send: see `shuffledp task --help`"),
     (["ledger"], "say one of open, show, spend, close"),
     (["plan"], "or another: see `shuffledp plan --help`"),
@@ -24,8 +24,8 @@ SAID = [
         ["plan", "counter", "--values", "real"],
         "bits, counts, reals, vectors, categories, got real: did you mean reals?",
     ),
-    (["report", "1"], "task must be given: add --task FILE --shuffler URL --token-file FILE"),
-    (["report", "1", "--task", "t", "--shuffler=u"], "token_file must be given: add --token-file FILE"),
+    (["report", "1"], "task must be given: add --task FILE --shuffler URL, see"),
+    (["report", "1", "--task", "t"], "shuffler must be given: add --shuffler URL"),
     (["keys"], "folder must be given: add FOLDER"),
     (["task", "create", "plan.json"], "plan.json is a file: write --plan plan.json"),
     (["task", "create", "--keys", "k", "-o", "t", "plan.json"], "plan.json is a file: write --plan plan.json"),

@@ -21,6 +21,7 @@ from shuffledp.service.server import Served
 from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.store.sqlite import analyzer as analyzer_store
 from shuffledp.service.store.sqlite import shuffler as shuffler_store
+from shuffledp.service.store.sqlite.redeeming import LATER
 from shuffledp.service.wire import SentReport, split_single_body
 
 BITS = RandomBits.secure()
@@ -46,7 +47,7 @@ class LiveCampaign(httpx.BaseTransport):
     def __post_init__(self) -> None:
         self.clients = (httpx.Client(transport=self), httpx.Client(transport=self))
         campaign = self.campaign
-        self.front: Any = shuffler_store.SqliteShufflerRecords(_memory(shuffler_store.SCHEMA))
+        self.front: Any = shuffler_store.SqliteShufflerRecords(_memory(shuffler_store.SCHEMA + LATER))
         schema = analyzer_store.SCHEMA + analyzer_store.LATER
         self.back: Any = analyzer_store.SqliteAnalyzerRecords(_memory(schema))
         rounds = Served({}, campaign.round_of_id)

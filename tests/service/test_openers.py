@@ -226,10 +226,10 @@ def test_an_opener_waits_for_an_analyzer_that_is_away_and_stops_when_told(
     opener = elsewhere.opener()
     once, failures = Calls.once, [httpx.ConnectError("away")] * 3
 
-    def away(self: Calls, method: str, path: str, *given: Any) -> httpx.Response:
+    def away(self: Calls, method: str, path: str, *given: Any, **more: Any) -> httpx.Response:
         if failures:
             raise failures.pop()
-        return once(self, method, path, *given)
+        return once(self, method, path, *given, **more)
 
     with elsewhere.reading():
         monkeypatch.setattr(Calls, "once", away)
