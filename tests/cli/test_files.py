@@ -14,7 +14,7 @@ from shuffledp.cli.app import app
 
 TARGET = ["--epsilon", "2", "--delta", "1e-5"]
 # A file is the only thing that these make, and it must be named.
-OWN_DOCUMENT = {"plan", "fit", "task create", "campaign create", "campaign model", "papers compare"}
+OWN_DOCUMENT = {"plan", "fit", "task create", "campaign create", "campaign model", "papers compare", "token"}
 
 
 def commands(command: Any = None, path: str = "") -> Iterator[tuple[str, Any]]:

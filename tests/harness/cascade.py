@@ -92,9 +92,9 @@ class Cascade:
         return str(self.folder / f"{name}.db") if self.address is None else self.address(name)
 
     def start(self, number: int, key: PrivateKey | None = None, hop: int | None = None) -> ShufflerServer:
-        """A hop on its store, with its own key and number unless others are given."""
+        """A hop on its store, with its own key and number unless others are given; a single one is a plain shuffler."""
         own = key or self.keys[number - 1]
-        layer = Layer(hop or number, own.public, PeelerHere(own))
+        layer = None if self.hops == 1 else Layer(hop or number, own.public, PeelerHere(own))
         held = open_shuffler_store(self.path(number))
         try:
             made = self.make_hop(held, post=lambda *sent: self._post(number, *sent), layer=layer, sizes=self.sizes)
