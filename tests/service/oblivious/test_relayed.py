@@ -1,5 +1,7 @@
 """Clients through a relay: what the relay sees, what it can do, and what it cannot."""
 
+import gzip
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -263,6 +265,43 @@ def test_a_refusal_in_the_clear_keeps_the_report_and_is_no_refusal_of_the_shuffl
         assert "come again" not in str(stopped.value)
         assert client.flush().new == 1
     assert hidden.service.shuffler.counts(task.id)["reports"] == 1
+
+
+def test_a_relay_cannot_fill_a_clients_memory_with_what_is_packed_twice(
+    hidden: Any, make_task: Callable[..., Any]
+) -> None:
+    """A kilobyte that is packed twice is a gigabyte: nothing is unpacked, and the relay is asked again."""
+    task = hidden.service.add(make_task(PLAN))
+    wire = hidden.wire()
+    packed = gzip.compress(gzip.compress(bytes(1 << 24)))
+    headers = {"Content-Encoding": "gzip, gzip", "Content-Type": "message/ohttp-res"}
+
+    def swollen(wire: Any, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(packed))
+
+    relay = httpx.Client(transport=Troubled(wire, swollen, 0))
+    with hidden.client(task, wire, http=relay, patience=60.0, sleep=lambda seconds: None) as client:
+        tracemalloc.start()
+        try:
+            assert len(packed) < 1 << 10 and client.report(1).new == 1
+            assert tracemalloc.get_traced_memory()[1] < 1 << 23
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("later", ["Mon, 01 Jan 2020 00:00:00 +99999999999999999999", "9" * 400, "soon"])
+def test_no_retry_after_makes_a_client_fall_over(hidden: Any, make_task: Callable[..., Any], later: str) -> None:
+    task = hidden.service.add(make_task(PLAN))
+    wire = hidden.wire()
+
+    def refused(wire: Any, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(503, headers={"Retry-After": later})
+
+    relay = httpx.Client(transport=Troubled(wire, refused, 1))
+    with hidden.client(task, wire, http=relay) as client:
+        with pytest.raises(ReportError) as stopped:
+            client.report(1)
+        assert stopped.value.waiting == 1 and client.flush().new == 1
 
 
 # --- keys and addresses ----------------------------------------------------------------------------
