@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +27,8 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.rounds import routing_of_task
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.shuffler.ending import end_task
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
 from shuffledp.service.wire import SentReport, new_id, single_body
 
@@ -193,6 +196,20 @@ def test_one_key_a_task(make_service, make_task, mint, new_mint):
     with pytest.raises(ParameterError, match=rf"issuer must have a key of its own, not that of task {first.id[:12]}"):
         service.shuffler.add_task(make_task("binary coins", issuer=mint.issuer).text)
     service.add(make_task("binary coins", issuer=new_mint().issuer))
+
+
+def test_one_key_a_task_whichever_process_was_given_it(postgresql, tmp_path, make_task, mint):
+    """Two processes on one store: each has read the tasks before the other was given one."""
+    address = postgresql.address(tmp_path / "batch keys", postgresql.new_schema())
+    with ExitStack() as opened:
+        one, other = (ShufflerServer(open_shuffler_store(address), post=lambda path, body: 503) for _ in range(2))
+        opened.callback(one.stop)
+        opened.callback(other.stop)
+        first = make_task("binary coins", issuer=mint.issuer)
+        one.add_task(first.text)
+        with pytest.raises(ParameterError, match=rf"must have a key of its own, not that of task {first.id[:12]}"):
+            other.add_task(make_task("binary coins", issuer=mint.issuer).text)
+        other.add_task(first.text)
 
 
 def test_documents_name_the_issuer(make_task, mint):
