@@ -66,7 +66,7 @@ def shuffler_app(
     gateway: "Gateway | None" = None,
 ) -> Starlette:
     """The application that serves this shuffler; with a gateway, to relays, too."""
-    return build_app(ShufflerEndpoints(server, gateway), tokens, limits, origins)
+    return build_app(ShufflerEndpoints(server, tokens, gateway), tokens, limits, origins)
 
 
 class ShufflerEndpoints(Endpoints[ShufflerServer]):
@@ -74,11 +74,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
     Args:
         server: the shuffler.
+        tokens: of the roles.
         gateway: opens what relays bring; None where relays bring nothing.
     """
 
-    def __init__(self, server: ShufflerServer, gateway: "Gateway | None" = None) -> None:
+    def __init__(self, server: ShufflerServer, tokens: Tokens, gateway: "Gateway | None" = None) -> None:
         super().__init__(server)
+        self._tokens = tokens
         self._commits = _Commits(server)
         self._gateway = gateway
         # For how many tasks and campaigns it was computed.
@@ -99,6 +101,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         if HTML in request.headers.get("accept", ""):
             return HTMLResponse(door.as_html(), headers=door.HEADERS)
         return PlainTextResponse(door.as_text(), headers=door.HEADERS)
+
+    @operation("GET /metrics", {200: "Metrics."}, gives=(TEXT,), refuses=(401, 403))
+    async def metrics(self, request: Request) -> Response:
+        """For Prometheus; of a gateway for whoever has a token for read, as a relay could tell requests apart by it."""
+        if self._gateway is not None:
+            self._tokens.check(request.headers.get("authorization"), READ)
+        return await super().metrics(request)
 
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
     async def show_task(self, request: Request) -> Response:
