@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
+# Of whoever shows no token; one report may be longer.
+_LARGEST_OF_STRANGERS = 8 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
 _COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
 _SLOTS = Query("slots", "Only in so many first slots, those whose people answer by one model; 0 for all.", 0, 0, 10**12)
@@ -218,8 +220,10 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def post_reports(self, request: Request) -> Response:
         """Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts."""
         task_id = request.path_params["task_id"]
-        longest = (await self._routing(task_id)).longest_report_bytes + _FRAME_BYTES
-        body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
+        routing = await self._routing(task_id)
+        longest = routing.longest_report_bytes + _FRAME_BYTES
+        most = _LARGEST_UPLOAD if routing.issuer is None else max(_LARGEST_OF_STRANGERS, longest)
+        body = await read_body(request, min(most, MOST_REPORTS_AN_UPLOAD * longest))
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
