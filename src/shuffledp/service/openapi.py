@@ -174,8 +174,11 @@ def operation(route: str, answers: dict[int, str], *roles: str, **more: Any) -> 
 
 def operations_of(endpoints: type) -> dict[str, Operation]:
     """The operations of a class of endpoints, by the names of its methods; its own come before those it inherits."""
-    members = [member for kind in endpoints.__mro__ for member in vars(kind).items()]
-    return {name: vars(method)["operation"] for name, method in members if hasattr(method, "operation")}
+    found: dict[str, Operation] = {}
+    for name, method in (member for kind in endpoints.__mro__ for member in vars(kind).items()):
+        if hasattr(method, "operation"):
+            found.setdefault(name, vars(method)["operation"])
+    return found
 
 
 def openapi_document(role: str, operations: Iterable[Operation]) -> dict[str, Any]:

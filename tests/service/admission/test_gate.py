@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -17,7 +18,7 @@ from shuffledp.service.admission.headers import asking, redeemable, showing
 from shuffledp.service.admission.private_tokens import Gate, Token, from_base64url, in_base64url
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.client import Client
-from shuffledp.service.client.client import ReportError
+from shuffledp.service.client.client import MOST_UPLOAD_BYTES, ReportError
 from shuffledp.service.client.making import make_reports
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.device.crowd import Crowd
@@ -26,8 +27,10 @@ from shuffledp.service.problems import RefusedError
 from shuffledp.service.rounds import routing_of_task
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.shuffler.ending import end_task
+from shuffledp.service.shuffler.server import ShufflerServer
+from shuffledp.service.store import open_shuffler_store
 from shuffledp.service.task import Task
-from shuffledp.service.wire import SentReport, new_id, single_body
+from shuffledp.service.wire import MOST_REPORTS_AN_UPLOAD, SentReport, new_id, single_body
 
 SECURE = RandomBits.secure()
 
@@ -175,6 +178,19 @@ def test_reports_need_no_token_and_a_seat_that_somebody_has(served, mint):
     end_task(service.shuffler._store, task.id, drop=True)
 
 
+def test_strangers_cannot_fill_its_memory_with_uploads(make_service, make_task, mint):
+    """Reports need no token where seats cost one: no more is read of anybody than clients send at a time."""
+    service, media = make_service(), {"Content-Type": BINARY}
+    large = replace(make_task("binary coins").routing, messages={20: 20_000})
+    for issuer, status in ((mint.issuer, 413), (None, 400)):
+        text = json.dumps({"routing": replace(large, issuer=issuer).document()})
+        path = f"/v1/tasks/{service.shuffler.add_task(text)[0]}/reports"
+        http = service.at("shuffler") if issuer else service.at("shuffler", "enrol")
+        assert http.post(path, content=b"\xff" * (8 << 20), headers=media).status_code == 400
+        assert http.post(path, content=b"\xff" * ((8 << 20) + 1), headers=media).status_code == status
+    assert MOST_UPLOAD_BYTES + 36 * MOST_REPORTS_AN_UPLOAD < 8 << 20
+
+
 def test_other_tasks_go_on_as_they_were(make_service, make_task, mint):
     service = make_service()
     plain = service.add(make_task("binary coins"))
@@ -193,6 +209,20 @@ def test_one_key_a_task(make_service, make_task, mint, new_mint):
     with pytest.raises(ParameterError, match=rf"issuer must have a key of its own, not that of task {first.id[:12]}"):
         service.shuffler.add_task(make_task("binary coins", issuer=mint.issuer).text)
     service.add(make_task("binary coins", issuer=new_mint().issuer))
+
+
+def test_one_key_a_task_whichever_process_was_given_it(postgresql, tmp_path, make_task, mint):
+    """Two processes on one store: each has read the tasks before the other was given one."""
+    address = postgresql.address(tmp_path / "batch keys", postgresql.new_schema())
+    with ExitStack() as opened:
+        one, other = (ShufflerServer(open_shuffler_store(address), post=lambda path, body: 503) for _ in range(2))
+        opened.callback(one.stop)
+        opened.callback(other.stop)
+        first = make_task("binary coins", issuer=mint.issuer)
+        one.add_task(first.text)
+        with pytest.raises(ParameterError, match=rf"must have a key of its own, not that of task {first.id[:12]}"):
+            other.add_task(make_task("binary coins", issuer=mint.issuer).text)
+        other.add_task(first.text)
 
 
 def test_documents_name_the_issuer(make_task, mint):

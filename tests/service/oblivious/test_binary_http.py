@@ -132,6 +132,14 @@ def test_what_is_no_request_is_refused_in_a_sentence(name: str) -> None:
         InnerRequest.decoded(NO_REQUESTS[name])
 
 
+def test_chunks_of_a_byte_are_counted_before_they_keep_a_gateway_busy() -> None:
+    """Whoever has the public key may send a megabyte of them, and nobody else is answered while they are read."""
+    head, most = b"\x02" + HEAD[1:] + b"\x00", 4096
+    assert InnerRequest.decoded(head + b"\x01a" * most + b"\x00").content == b"a" * most
+    with pytest.raises(DataError, match="at most 4096 chunks"):
+        InnerRequest.decoded(head + b"\x01a" * (1 << 19))
+
+
 @pytest.mark.parametrize("message", ["", "00", "0140", "014063", "0143e8", "01" + "4064" * 9 + "40c8", "014064c8"])
 def test_what_is_no_answer_is_refused_in_a_sentence(message: str) -> None:
     with pytest.raises(DataError, match="message must"):

@@ -80,6 +80,22 @@ def test_a_shuffler_without_a_gateway_says_so(make_service: Callable[..., Any]) 
         assert answer.status_code == 404 and "no gateway for relays" in answer.json()["detail"]
 
 
+def test_a_relay_cannot_tell_requests_apart_by_the_gateways_metrics(hidden: Any, make_task: Callable[..., Any]) -> None:
+    """They count by route and status: whoever read them around one sealed request would know what it was."""
+    task = hidden.service.add(make_task(PLAN))
+    refused = hidden.service.at("shuffler").get("/metrics")
+    assert refused.status_code == 401 and b"requests_total" not in refused.content
+    assert hidden.service.at("shuffler", "enrol").get("/metrics").status_code == 403
+    hidden.ask(seats(task, bearer(hidden)))
+    shown = hidden.service.at("shuffler", "read").get("/metrics")
+    assert shown.status_code == 200 and b'seats",status="201"' in shown.content
+    assert hidden.ask(InnerRequest(method="GET", path="/metrics", fields=(bearer(hidden, "read"),))).status == 404
+
+
+def test_metrics_of_a_shuffler_that_is_no_gateway_are_open(make_service: Callable[..., Any]) -> None:
+    assert make_service().at("shuffler").get("/metrics").status_code == 200
+
+
 # --- what it refuses in the clear ------------------------------------------------------------------
 
 

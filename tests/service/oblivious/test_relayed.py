@@ -1,5 +1,7 @@
 """Clients through a relay: what the relay sees, what it can do, and what it cannot."""
 
+import gzip
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from harness.campaigns import some_arms
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.admission.blind_rsa import blind_sign
-from shuffledp.service.admission.private_tokens import Issuer, TokenKey, unpack_request
+from shuffledp.service.admission.private_tokens import Issuer, Token, TokenKey, unpack_request
 from shuffledp.service.admission.requesting import PendingToken
 from shuffledp.service.client import AnswerError, Client, Relay, ReportError, UnreachableError
 from shuffledp.service.crypto import PrivateKey
@@ -265,6 +267,43 @@ def test_a_refusal_in_the_clear_keeps_the_report_and_is_no_refusal_of_the_shuffl
     assert hidden.service.shuffler.counts(task.id)["reports"] == 1
 
 
+def test_a_relay_cannot_fill_a_clients_memory_with_what_is_packed_twice(
+    hidden: Any, make_task: Callable[..., Any]
+) -> None:
+    """A kilobyte that is packed twice is a gigabyte: nothing is unpacked, and the relay is asked again."""
+    task = hidden.service.add(make_task(PLAN))
+    wire = hidden.wire()
+    packed = gzip.compress(gzip.compress(bytes(1 << 24)))
+    headers = {"Content-Encoding": "gzip, gzip", "Content-Type": "message/ohttp-res"}
+
+    def swollen(wire: Any, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, headers=headers, stream=httpx.ByteStream(packed))
+
+    relay = httpx.Client(transport=Troubled(wire, swollen, 0))
+    with hidden.client(task, wire, http=relay, patience=60.0, sleep=lambda seconds: None) as client:
+        tracemalloc.start()
+        try:
+            assert len(packed) < 1 << 10 and client.report(1).new == 1
+            assert tracemalloc.get_traced_memory()[1] < 1 << 23
+        finally:
+            tracemalloc.stop()
+
+
+@pytest.mark.parametrize("later", ["Mon, 01 Jan 2020 00:00:00 +99999999999999999999", "9" * 400, "soon"])
+def test_no_retry_after_makes_a_client_fall_over(hidden: Any, make_task: Callable[..., Any], later: str) -> None:
+    task = hidden.service.add(make_task(PLAN))
+    wire = hidden.wire()
+
+    def refused(wire: Any, request: httpx.Request) -> httpx.Response:
+        return httpx.Response(503, headers={"Retry-After": later})
+
+    relay = httpx.Client(transport=Troubled(wire, refused, 1))
+    with hidden.client(task, wire, http=relay) as client:
+        with pytest.raises(ReportError) as stopped:
+            client.report(1)
+        assert stopped.value.waiting == 1 and client.flush().new == 1
+
+
 # --- keys and addresses ----------------------------------------------------------------------------
 
 
@@ -326,14 +365,19 @@ def test_a_device_reports_through_a_relay_and_fetches_models_directly(hidden: An
     assert {request.method for request in models.requests} == {"GET"}
 
 
-def test_tokens_of_an_issuer_travel_inside_and_no_length_says_so(hidden: Any, make_task: Callable[..., Any]) -> None:
-    """Neither an address nor a name: a seat for a token looks like every other request, and is given once."""
+def with_a_token(hidden: Any, make_task: Callable[..., Any]) -> tuple[Any, Token]:
+    """A task that names an issuer, and a token that it has signed."""
     private = rsa.generate_private_key(65537, 2048)
     issuer = Issuer("issuer.example", TokenKey.of(private.public_key()))
     task = hidden.service.add(make_task(PLAN, issuer=issuer))
     pending = PendingToken.draw(task.gate, bits=RandomBits.secure())
     blinded = unpack_request(issuer.key, pending.request(task.gate))
-    token = pending.token(task.gate, blind_sign(private, blinded, bits=RandomBits.secure()))
+    return task, pending.token(task.gate, blind_sign(private, blinded, bits=RandomBits.secure()))
+
+
+def test_tokens_of_an_issuer_travel_inside_and_no_length_says_so(hidden: Any, make_task: Callable[..., Any]) -> None:
+    """Neither an address nor a name: a seat for a token looks like every other request, and is given once."""
+    task, token = with_a_token(hidden, make_task)
     wire = hidden.wire()
     with hidden.client(task, wire, token=[token.data]) as client:
         assert client.report(1).new == 1
@@ -343,3 +387,32 @@ def test_tokens_of_an_issuer_travel_inside_and_no_length_says_so(hidden: Any, ma
     assert {len(answer.content) for answer in wire.answers} == {ANSWER_STEP + RESPONSE_OVERHEAD}
     shown = [dict(opened(hidden, request).fields).get("authorization", "") for request in wire.requests]
     assert [str(each).split(" ")[0] for each in shown] == ["PrivateToken", "", "PrivateToken"]
+
+
+def test_a_relay_that_holds_requests_back_uses_up_seats_and_wins_no_report(
+    make_hidden: Callable[..., Any], make_task: Callable[..., Any], set_clock: Any
+) -> None:
+    """What was never brought is no copy: each is good for one of the token's three seats, and for nothing else."""
+    hidden = make_hidden(clock=set_clock.now)
+    task, token = with_a_token(hidden, make_task)
+    held: list[bytes] = []
+
+    def hold(wire: Any, request: httpx.Request) -> httpx.Response:
+        held.append(request.content)
+        return httpx.Response(503)
+
+    wire = hidden.wire()
+    relay = httpx.Client(transport=Troubled(wire, hold, *range(100)))
+    for _ in range(4):
+        with hidden.client(task, wire, http=relay, token=[token.data]) as client, pytest.raises(ReportError):
+            client.report(1)
+    for sealed in held:
+        assert hidden.post(sealed).status_code == 200
+        set_clock.time += 61
+    assert hidden.service.shuffler.seats._value.get() == 3
+    with (
+        hidden.client(task, wire, token=[token.data]) as client,
+        pytest.raises(ReportError, match="pass-spent"),
+    ):
+        client.report(1)
+    assert hidden.service.shuffler.counts(task.id)["reports"] == 0

@@ -197,7 +197,7 @@ def _retry_after(response: httpx.Response) -> float | None:
         return float(text)
     try:
         when = email.utils.parsedate_to_datetime(text)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, OverflowError):
         return None
     when = when if when.tzinfo is not None else when.replace(tzinfo=UTC)
     return max(0.0, (when - datetime.now(UTC)).total_seconds())

@@ -16,6 +16,8 @@ Fields = tuple[tuple[str, str], ...]
 _KNOWN_REQUEST, _KNOWN_RESPONSE, _OPEN_REQUEST, _OPEN_RESPONSE = range(4)
 _MOST_FIELDS = 64
 _MOST_INTERIM = 8
+# Each takes time of its own, however short it is.
+_MOST_CHUNKS = 4096
 # RFC 9110: a token; in small letters, as HTTP/2 has it. A colon begins what only control data may say.
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9a-z]+")
 _METHOD = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,32}")
@@ -218,6 +220,8 @@ class _Reader:
         parts = []
         while part := self.prefixed():
             parts.append(part)
+            if len(parts) > _MOST_CHUNKS:
+                raise _refused("more chunks", f"must have at most {_MOST_CHUNKS} chunks of content")
         return b"".join(parts)
 
     def rest(self, *, known: bool) -> tuple[Fields, bytes]:

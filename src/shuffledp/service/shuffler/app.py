@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 Waiter = asyncio.Future[list[Answer]]
 
 _LARGEST_UPLOAD = 64 << 20
+# Of whoever shows no token; one report may be longer.
+_LARGEST_OF_STRANGERS = 8 << 20
 _FRAME_BYTES = 2 * ID_BYTES + 4
 _COUNT = Query("count", "How many.", 1, 1, MOST_REPORTS_AN_UPLOAD)
 _SLOTS = Query("slots", "Only in so many first slots, those whose people answer by one model; 0 for all.", 0, 0, 10**12)
@@ -75,7 +77,7 @@ def shuffler_app(
     gateway: "Gateway | None" = None,
 ) -> Starlette:
     """The application that serves this shuffler; with a gateway, to relays, too."""
-    return build_app(ShufflerEndpoints(server, gateway), tokens, limits, origins)
+    return build_app(ShufflerEndpoints(server, tokens, gateway), tokens, limits, origins)
 
 
 class ShufflerEndpoints(Endpoints[ShufflerServer]):
@@ -83,11 +85,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
     Args:
         server: the shuffler.
+        tokens: of the roles.
         gateway: opens what relays bring; None where relays bring nothing.
     """
 
-    def __init__(self, server: ShufflerServer, gateway: "Gateway | None" = None) -> None:
+    def __init__(self, server: ShufflerServer, tokens: Tokens, gateway: "Gateway | None" = None) -> None:
         super().__init__(server)
+        self._tokens = tokens
         self._commits = _Commits(server)
         self._gateway = gateway
         # For how many tasks and campaigns it was computed.
@@ -108,6 +112,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         if HTML in request.headers.get("accept", ""):
             return HTMLResponse(door.as_html(), headers=door.HEADERS)
         return PlainTextResponse(door.as_text(), headers=door.HEADERS)
+
+    @operation("GET /metrics", {200: "Metrics."}, gives=(TEXT,), refuses=(401, 403))
+    async def metrics(self, request: Request) -> Response:
+        """For Prometheus; of a gateway for whoever has a token for read, as a relay could tell requests apart by it."""
+        if self._gateway is not None:
+            self._tokens.check(request.headers.get("authorization"), READ)
+        return await super().metrics(request)
 
     @operation("GET /v1/tasks/{task_id}", {200: "The task."}, ENROL, READ)
     async def show_task(self, request: Request) -> Response:
@@ -227,8 +238,10 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     async def post_reports(self, request: Request) -> Response:
         """Up to 1000 reports: for each its id, its seat, its length in 4 bytes, its ciphertexts."""
         task_id = request.path_params["task_id"]
-        longest = (await self._routing(task_id)).longest_report_bytes + _FRAME_BYTES
-        body = await read_body(request, min(_LARGEST_UPLOAD, MOST_REPORTS_AN_UPLOAD * longest))
+        routing = await self._routing(task_id)
+        longest = routing.longest_report_bytes + _FRAME_BYTES
+        most = _LARGEST_UPLOAD if routing.issuer is None else max(_LARGEST_OF_STRANGERS, longest)
+        body = await read_body(request, min(most, MOST_REPORTS_AN_UPLOAD * longest))
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")

@@ -4,6 +4,7 @@ In a cascade it is one hop: it takes its layer off what it seals, and what it se
 """
 
 import hashlib
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -15,9 +16,10 @@ from typing import Any
 from shuffledp.errors import ParameterError
 from shuffledp.randomness import RandomBits
 from shuffledp.service.delivery import LARGEST_WHOLE_BYTES, Manifest
+from shuffledp.service.ended import Ended
 from shuffledp.service.openapi import BINARY
 from shuffledp.service.problems import RefusedError
-from shuffledp.service.rounds import RoundsRouting, owner_of, split_round
+from shuffledp.service.rounds import RoundsRouting, owner_of, routing_from, split_round
 from shuffledp.service.routing import Routing, Seat
 from shuffledp.service.server import TaskServer
 from shuffledp.service.shuffler.commits import abandon, counts_of
@@ -123,9 +125,15 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
 
     def _check_issuer(self, task_id: str, routing: Routing | RoundsRouting) -> None:
         """A key that two tasks had would let people use both their tokens in one of them."""
+        if routing.issuer is None:
+            return
         known: dict[str, Routing | RoundsRouting] = {**self.tasks, **self.campaigns}
+        # Another process on the same store may have been given some.
+        for name, text in self._store.read(lambda records: records.tasks()).items():
+            if name not in known and name == owner_of(name) and Ended.of(text) is None:
+                known[name] = routing_from(json.loads(text))
         for other, each in known.items():
-            if routing.issuer is None or each.issuer is None or owner_of(other) == task_id:
+            if each.issuer is None or owner_of(other) == task_id:
                 continue
             if each.issuer.key == routing.issuer.key:
                 problem = f"must have a key of its own, not that of task {other[:12]}"
