@@ -1,5 +1,6 @@
 """The commands of gateways and relays: what they say, and what they refuse in a sentence."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,19 @@ def test_gateway_keys_are_made_rotated_and_retired(keys: Path, run: Any, asked: 
     assert len(again["older_keys"]) == 2
     looked = {check["name"]: check for check in asked("doctor", "--keys", keys)["checks"]}
     assert looked["older gateway's keys"]["found"] == ", ".join(sorted(again["older_keys"]))
+    assert (looked["gateway's key"]["status"], looked["gateway's key"]["found"]) == ("ok", f"number {again['key_id']}")
     done = asked("keys", "retire", keys, "--gateway")
     assert sorted(done["destroyed"]) == sorted(again["older_keys"])
     assert "none: there are no older keys" in run("keys", "retire", keys, "--gateway")[1]
     assert not list(keys.glob("analyzer-*.key"))
+    # Another server's file: nobody who has it would be understood.
+    make_keys(keys.parent / "other", bits=RandomBits.secure())
+    asked("keys", "gateway", keys.parent / "other")
+    (keys / made["file"]).write_bytes((keys.parent / "other" / made["file"]).read_bytes())
+    code, said, _ = run("doctor", "--keys", keys, "--json")
+    looked = {check["name"]: check for check in json.loads(said)["checks"]}
+    assert (code, looked["gateway's key"]["status"]) == (3, "fail")
+    assert looked["gateway's key"]["found"] == "gateway.ohttp-keys is of another key"
 
 
 @pytest.mark.parametrize(
