@@ -300,3 +300,9 @@ def test_a_server_with_real_workers_reads_tasks_of_both_keys(
             assert release is not None and release.dropped == 0, each.public_key
     finally:
         server.stop()
+
+
+def test_a_new_key_says_whether_it_has_a_last_day(keys: Path, run: Any) -> None:
+    """The older key's is not the new one's: whoever forgets --expires is told so."""
+    assert "none: --expires gives a key one" in run("keys", "rotate", keys)[1]
+    assert "2999-01-01" in run("keys", "rotate", keys, "--expires", "2999-01-01")[1]

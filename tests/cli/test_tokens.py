@@ -97,7 +97,7 @@ def test_from_invitations_to_an_estimate(made, asked, run, monkeypatch, tmp_path
         assert oct(tokens.stat().st_mode & 0o777) == "0o600" and not list(tmp_path.glob("*.pending"))
         # Another token for the same people; what was drawn stays, as the issuer may have signed some.
         code, _, err = run(*fetching, made / "invitations.txt", "-o", tmp_path / "more.txt")
-        assert code == 2 and "another token was signed for this person" in err
+        assert code == 2 and "another token was signed for this person: use the token that was fetched then" in err
         assert (tmp_path / "more.txt.pending").exists() and not (tmp_path / "more.txt").exists()
     with (tmp_path / "log").open("ab") as log, child([str(word) for word in mixing], stderr=log) as second:
         wait_for(shuffler, second)
@@ -156,6 +156,14 @@ REFUSED = {
     "tokens for a task without an issuer": (
         lambda f: ("token", "fetch", "--task", f / "plain.json", "--invitations", f / "invitations.txt", "-o", f / "t"),
         "task must name an issuer",
+    ),
+    "tokens for a plan": (
+        lambda f: ("token", "fetch", "--task", f / "plan.json", "--invitations", f / "invitations.txt", "-o", f / "t"),
+        "task must be a task's or a campaign's file, got a plan: make one with `shuffledp task create`",
+    ),
+    "a file in the place of a value": (
+        lambda f: ("report", f / "plan.json", "--task", f / "plain.json", "--token-file", f / "keys" / "enrol.token"),
+        r"value must be a number, .*: for instance 1, or --file .*plan\.json for what is in that file",
     ),
     "nobody": (lambda f: ("token", "invite", 0, "-o", f / "t"), "people must be 1 or more"),
     "a file that is there": (lambda f: ("token", "invite", 1, "-o", f / "task.json"), "out must be a new file"),

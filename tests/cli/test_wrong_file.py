@@ -38,6 +38,7 @@ ANALYZER = ["--analyzer", "http://127.0.0.1:9", "--token-file", "keys/read.token
     ("words", "said"),
     [
         (["sum", "visits.csv", "--column", "spent", "--plan", "panel.json"], "a plan's document, got a ledger: "),
+        (["evaluate", "plan.json", "visits.csv", "--target", "spent", *TARGET], "-linear-model, got a plan: fit it"),
         (["explain", "--plan", "task.json"], "a plan's document, got a task: "),
         (["estimate", "--task", "plan.json", *ANALYZER], "a task's file, got a plan: "),
         (["task", "show", "panel.json"], "a task's file, got a ledger: "),

@@ -64,6 +64,9 @@ def test_a_page_counts_clicks_and_loses_none(site: Site, tmp_path: Path) -> None
             assert client.report_many([0, 1, 0, 1]).new == 4
     assert found.pop("first").startswith("Thank you."), found
     assert found.pop("again").startswith("You have answered before"), found
+    # A token behind the #: one that was cut is said so, and a whole one is for tasks that name an issuer.
+    assert found.pop("cut").startswith("The token behind the # is not whole"), found
+    assert found.pop("odd") == "token must be one word of ASCII, the token for enrol.", found
     assert found == {
         "broken": "unreachable",
         "flushed": {"reports": 1, "new": 1, "refused": 0},

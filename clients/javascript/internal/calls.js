@@ -33,7 +33,7 @@ export const isIssued = (token) => token instanceof Uint8Array;
 /** A token that a header can carry: a role's secret, or one that the task's issuer has signed. */
 export function checkToken(token, issuer) {
   if (issuer === undefined) {
-    insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII.");
+    insist(typeof token === "string" && /^[\x21-\x7e]+$/.test(token), "token must be one word of ASCII, the token for enrol.");
   } else {
     const words = `token must be a Uint8Array of ${ISSUED_BYTES} bytes that ${issuer.name} has signed for this task`;
     insist(isIssued(token) && token.length === ISSUED_BYTES && token[0] === 0 && token[1] === 2, `${words}.`);
@@ -94,8 +94,12 @@ async function objectOf(response) {
   }
 }
 
+// A browser does not tell a page which of the two it was.
+const ORIGIN = globalThis.document === undefined ? "" : ", or does not let this page's origin in (--allow-origin)";
+
 /** Ask until the server answers for good, or patience ends. `read` answers undefined for what no server sends. */
-export async function ask({ url, token, bits, patience, fetch, pause }, method, path, read, body, more = {}) {
+export async function ask({ url, token, bits, patience, fetch, pause, through }, method, path, read, body, more = {}) {
+  const whom = through === undefined ? url : `${url} (through the relay ${through.relay})`;
   const started = Date.now();
   for (let tries = 0; ; ) {
     let [why, retryAfter] = ["", 0];
@@ -110,19 +114,19 @@ export async function ask({ url, token, bits, patience, fetch, pause }, method, 
       if (response.ok || response.status === 304) {
         const found = answer === null ? undefined : read(response.status, answer, response.headers);
         if (found !== undefined) return found;
-        why = `${url} does not answer as a server of shuffledp does`;
+        why = `${whom} does not answer as a server of shuffledp does`;
       } else {
         const problem = answer ?? {};
         const kind = String(problem.type ?? "").startsWith(PREFIX) ? problem.type.slice(PREFIX.length) : "unknown";
         const detail = String(problem.detail || "the server gives no reason").replace(/\.$/, "");
         const words = `${detail} (${response.status} ${kind})`;
         if (!PASSING.has(response.status)) throw new ShuffleDPError(`${words}.`, { kind, status: response.status });
-        why = `${url} answers: ${words}`;
+        why = `${whom} answers: ${words}`;
         retryAfter = secondsUntil(response.headers.get("retry-after"));
       }
     } catch (cause) {
       if (cause instanceof ShuffleDPError) throw cause;
-      why = `${url} cannot be reached (${cause?.cause?.code ?? cause?.name})`;
+      why = `${whom} cannot be reached (${cause?.cause?.code ?? cause?.name})${ORIGIN}`;
     }
     // Full jitter: devices that failed together do not come back together.
     const ceiling = Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** Math.min(tries++, 16));

@@ -149,7 +149,10 @@ function inTheClear(relay, response, content) {
   const ofKey = response.status === 422 || new TextDecoder().decode(content).includes(KEY_PROBLEM);
   const kind = ofKey ? "gateway-key" : "relay";
   const outdated = "the gateway has no such key: get its current keys, which come with the application";
-  const detail = ofKey ? outdated : `${relay} does not carry requests, and answers ${response.status}`;
+  const away = `the relay answers ${response.status}, so that it, or the gateway behind it, may be away`;
+  const look = "check that it is a relay, and that its gateway has keys (`shuffledp keys gateway`) and was started since";
+  const strange = `${relay} answers ${response.status} in place of a gateway: ${look}`;
+  const detail = ofKey ? outdated : PASSING.has(response.status) ? away : strange;
   const later = response.headers.get("retry-after");
   return new Response(JSON.stringify({ type: `urn:shuffledp:problem:${kind}`, detail }), {
     status: PASSING.has(response.status) ? 503 : response.status,

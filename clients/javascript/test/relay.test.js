@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { decodeResponse, encodeRequest, readKeys, requestLength, sealRequest, throughRelay } from "../internal/relay.js";
+import { decodeResponse, encodeRequest, readKeys, sealRequest } from "../internal/relay.js";
 import { recipients, suite } from "../internal/sealing.js";
 import { fromHex, readTask, toHex } from "../internal/task.js";
 import { Client, Device, memoryOutbox } from "../shuffledp.js";
@@ -96,9 +96,9 @@ class Gateway {
 
   async client({ outbox = memoryOutbox(), patience = 60 } = {}) {
     const task = await readTask(this.shuffler.task.text, this.shuffler.task.id);
-    const length = requestLength(JSON.parse(this.shuffler.task.text).routing);
-    const fetch = throughRelay(this.fetch.bind(this), { relay: URL_OF_RELAY, keys: readKeys(FILE), length });
-    const calls = { url: "https://shuffler.example", token: "secret", patience, fetch, pause: async () => {} };
+    const through = { relay: URL_OF_RELAY, keys: readKeys(FILE) };
+    const [fetch, pause] = [this.fetch.bind(this), async () => {}];
+    const calls = { url: "https://shuffler.example", token: "secret", patience, fetch, pause, through };
     return new Client(task, await recipients(task.keys), calls, outbox);
   }
 }
@@ -188,6 +188,16 @@ for (const [status, kind] of [[410, "relay"], [403, "relay"], [422, "gateway-key
     assert.equal(gateway.shuffler.seats, 1);
   });
 }
+
+test("a relay that is away is named, and what to look at where it is none", async () => {
+  const away = new Gateway(new Shuffler("coins"), () => Promise.reject(new TypeError("fetch failed")));
+  const named = new RegExp(`\\(through the relay ${URL_OF_RELAY}\\) cannot be reached`);
+  await assert.rejects((await away.client({ patience: 0 })).report(1), named);
+  const behind = new Gateway(new Shuffler("coins"), () => problem(502, "gateway-away"));
+  await assert.rejects((await behind.client({ patience: 0 })).report(1), /or the gateway behind it, may be away/);
+  const none = new Gateway(new Shuffler("coins"), () => problem(404, "not-found"));
+  await assert.rejects((await none.client()).report(1), /answers 404 in place of a gateway: check that it is a relay/);
+});
 
 test("what cannot be is refused before anything is sent", async () => {
   const asked = { taskId: TASKS.coins.id, task: TASKS.coins.text, shuffler: "https://shuffler.example", token: "t" };

@@ -9,7 +9,9 @@ from shuffledp.errors import ParameterError
 from shuffledp.service.analyzer.needing import needed_keys
 from shuffledp.service.expiry import today
 from shuffledp.service.key_notes import load_expiries
-from shuffledp.service.keys import ANALYZER, GATEWAY, MODELS, PUBLIC, load_public_key, load_tokens
+from shuffledp.service.keys import ANALYZER, GATEWAY, GATEWAY_CONFIGS, MODELS, PUBLIC, load_public_key, load_tokens
+from shuffledp.service.oblivious.gateway_keys import gateway_keys, has_gateway_key
+from shuffledp.service.oblivious.key_config import load_configs
 from shuffledp.service.rotation import whereabouts
 from shuffledp.service.store import inspect_store, look_into_analyzer
 
@@ -34,6 +36,12 @@ def look_at_older_keys(checks: Checks, folder: Path) -> None:
         if files:
             to_do = "retire them when their tasks have ended: `shuffledp keys retire`"
             checks.append(Check("older keys", "ok", ", ".join(files), to_do))
+    with checks.noting("gateway's key"):
+        if has_gateway_key(folder):
+            private, given = gateway_keys(folder)[0].config, load_configs(folder / GATEWAY_CONFIGS)
+            to_do = f"run: shuffledp keys rotate {folder} --gateway, and give everybody the new {GATEWAY_CONFIGS}"
+            found = f"number {private.key_id}" if private in given else f"{GATEWAY_CONFIGS} is of another key"
+            checks.verdict("gateway's key", private in given, found, to_do)
     with checks.noting("older gateway's keys"):
         older = [file.name for file in GATEWAY.files(folder) if "-" in file.name]
         if older:

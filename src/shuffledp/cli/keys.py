@@ -172,7 +172,7 @@ def _tell_gateway(folder: Path, config: Any, *, as_json: bool) -> None:
     ]
     show(facts(f"A gateway's keys in {folder}", rows))
     relay = "serve relay --gateway http://127.0.0.1:8001"
-    report = f"report 1 --relay http://127.0.0.1:8003 --gateway-keys {folder}/{GATEWAY_CONFIGS} --task FILE"
+    report = f"report 1 --relay http://127.0.0.1:8004 --gateway-keys {folder}/{GATEWAY_CONFIGS} --task FILE"
     retire = [("when everybody has the new file", f"keys retire {folder} --gateway")] if older else []
     next_steps([*retire, ("try a relay", relay), ("report through it", f"{report} --shuffler URL --token-file FILE")])
 
@@ -222,6 +222,7 @@ def rotate(
         return
     rows = [
         ("new tasks", f"are encrypted to {public.text}"),
+        ("last day", last or "none: --expires gives a key one"),
         ("older keys", f"{', '.join(files)}: tasks that name them are served until they end"),
         ("now", "start the analyzer again; copy analyzer.pub and models.pub to where tasks are created"),
     ]

@@ -189,4 +189,13 @@ def _number(text: str, where: str) -> Any:
         return [one(word) for word in text.split(",")] if "," in text else one(text)
     except ValueError:
         problem = "must be a number, or numbers with commas"
-        raise DataError("value", f"{text!r}{where}", problem, "for instance 1") from None
+        meant = f", or --file {text} for what is in that file" if not where and _is_file(text) else ""
+        raise DataError("value", f"{text!r}{where}", problem, f"for instance 1{meant}") from None
+
+
+def _is_file(text: str) -> bool:
+    """Whether a file has this name; what can be no name, as it is too long, is none."""
+    try:
+        return Path(text).is_file()
+    except OSError:
+        return False

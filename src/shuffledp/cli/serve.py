@@ -224,7 +224,7 @@ def serve_cascade(
 @serve_app.command("relay")
 def serve_relay(
     gateway: Annotated[str, typer.Option(help="The shuffler, or another gateway, that it carries to.", metavar="URL")],
-    port: Port = 8003,
+    port: Port = 8004,
     host: Host = "127.0.0.1",
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,

@@ -59,7 +59,7 @@ def make_shuffler(
 ) -> "Server":
     """A shuffler on its store that serves these tasks, and is to send to this address; it does not listen yet."""
     from shuffledp.cli.foreign_keys import check_roles, check_task_keys
-    from shuffledp.service.keys import load_tokens
+    from shuffledp.service.keys import GATEWAY_CONFIGS, load_tokens
     from shuffledp.service.oblivious.gateway_keys import gateway_of
     from shuffledp.service.serving import uvicorn_server
     from shuffledp.service.shuffler.app import shuffler_app
@@ -80,6 +80,8 @@ def make_shuffler(
         server = ShufflerServer(opened, post=post, lease_seconds=lease_seconds, layer=layer)
         for text in texts:
             server.add_task(text)
+    if gateway is not None:
+        typer.echo(f"a gateway, too: relays may carry to it, from clients with {keys / GATEWAY_CONFIGS}", err=True)
     return uvicorn_server(shuffler_app(server, tokens, limits, origins, gateway), address)
 
 

@@ -78,7 +78,8 @@ def fetch(
         )
         return
     rows = [("task", gate.task_id), ("issuer", f"{gate.issuer.name}: it signed, and cannot recognize what")]
-    show(facts(f"{len(tokens):,} tokens in {out}", rows))
+    many = "1 token" if len(tokens) == 1 else f"{len(tokens):,} tokens"
+    show(facts(f"{many} in {out}", rows))
     next_steps([("report", f"report VALUE --task {task} --shuffler URL --tokens {out}")])
 
 

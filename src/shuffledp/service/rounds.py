@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from shuffledp.errors import DataError
+from shuffledp.files import kind_of_document
 from shuffledp.service.admission.private_tokens import Gate, Issuer
 from shuffledp.service.hops import ADMISSION_VERSION, version_with
 from shuffledp.service.routing import Routing, issuer_in
@@ -133,5 +134,7 @@ def routing_of_task(text: str, hop: int = 1) -> tuple[str, Routing | RoundsRouti
         document = json.loads(text)
     except (ValueError, RecursionError):
         raise DataError("task", "no JSON", "must be a JSON document", "send the task's file unchanged") from None
+    if (kind := kind_of_document(document)) in ("a plan", "a ledger"):
+        raise DataError("task", kind, "must be a task's or a campaign's file", "make one with `shuffledp task create`")
     part = document.get("routing") if isinstance(document, Mapping) else None
     return hashlib.sha256(text.encode()).hexdigest(), routing_from(part).at_hop(hop)

@@ -27,7 +27,7 @@ def wrong_kind(
     >>> wrong_kind("minutes", "people.csv", "string", "62,61", 1).way_out
     'add --decimal , if the comma stands before decimals, or choose another column'
     >>> wrong_kind("day", "orders.csv", "string", "2024-05-14", 1).way_out
-    'say which days there may be (quantile: --domain 2024-01-01:2024-12-31), or choose another column'
+    'say which days there may be, --low 2024-01-01 --high 2024-12-31, or choose another column'
     """
     held = "names, whole numbers or dates" if names else "integers, floats or booleans"
     value = f"{shown(kind)}, first {quoted(text)} in row {row}" if row else shown(kind)
@@ -35,7 +35,7 @@ def wrong_kind(
     if row and not names and _WITH_COMMA.fullmatch(text):
         way_out = "add --decimal , if the comma stands before decimals, or choose another column"
     if row and not names and _DAY.match(text):
-        way_out = "say which days there may be (quantile: --domain 2024-01-01:2024-12-31), or choose another column"
+        way_out = "say which days there may be, --low 2024-01-01 --high 2024-12-31, or choose another column"
     return DataError("column", value, f"{named(column, where)} must hold {held}", way_out)
 
 

@@ -263,6 +263,7 @@ def test_a_refusal_in_the_clear_keeps_the_report_and_is_no_refusal_of_the_shuffl
         cause = stopped.value.cause
         assert isinstance(cause, AnswerError) and cause.kind == ("gateway-key" if status == 422 else "relay")
         assert "come again" not in str(stopped.value)
+        assert "get its current keys" in cause.detail or "check that it is a relay" in cause.detail
         assert client.flush().new == 1
     assert hidden.service.shuffler.counts(task.id)["reports"] == 1
 
@@ -341,7 +342,8 @@ def test_a_relay_that_is_away_is_tried_again_and_then_said_so(hidden: Any, make_
         pytest.raises(ReportError) as stopped,
     ):
         client.report(1)
-    assert isinstance(stopped.value.cause, UnreachableError) and "cannot be reached" in str(stopped.value)
+    assert isinstance(stopped.value.cause, UnreachableError)
+    assert f"(through the relay {hidden.relay().url}) cannot be reached" in str(stopped.value)
 
 
 def test_what_does_not_fit_into_the_one_length_is_refused(hidden: Any, make_task: Callable[..., Any]) -> None:

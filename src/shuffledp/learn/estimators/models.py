@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import whole_file
+from shuffledp.files import kind_of_document, whole_file
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.fit_register import REGISTER
 from shuffledp.protocols.states import (
@@ -194,7 +194,8 @@ class LinearModel:
     def from_document(cls, document: Any) -> Self:
         """The model that a JSON document describes; one of another version, or one that was altered, is refused."""
         if not isinstance(document, Mapping) or document.get("kind") != KIND:
-            raise DataError("model", type(document).__name__, f"must be an object of the kind {KIND}", _WAY_OUT)
+            found = kind_of_document(document) or type(document).__name__
+            raise DataError("model", found, f"must be an object of the kind {KIND}", _WAY_OUT)
         schema = document.get("schema")
         if schema not in (1, SCHEMA):
             raise DataError("model", schema, f"must have schema {SCHEMA}", "fit it with this version")

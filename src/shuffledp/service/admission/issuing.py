@@ -100,7 +100,8 @@ class IssuerDesk:
         if row[1] in known:
             return blinded
         if len(known) >= self.each:
-            words = "another token was signed for this person: ask with the request that was sent first."
+            first = "use the token that was fetched then, or ask again with the request of then (the same -o)"
+            words = f"another token was signed for this person: {first}."
             raise RefusedError(PASS_SIGNED, words)
         db.execute("INSERT INTO signed VALUES (?, ?)", row)
         return blinded

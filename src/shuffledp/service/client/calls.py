@@ -70,12 +70,18 @@ class Calls:
     patience: float = 60.0
     sleep: Callable[[float], None] = time.sleep
     clock: Callable[[], float] = time.monotonic
+    relay: str | None = None
 
     def __post_init__(self) -> None:
         if self.token is not None and (not self.token.isascii() or not self.token.isprintable() or " " in self.token):
             raise ParameterError(
                 "token", "something else", "must be one word of ASCII", "pass the token file's content"
             )
+
+    @property
+    def whom(self) -> str:
+        """The server in words: its address, and the relay's where one carries the requests."""
+        return self.url if self.relay is None else f"{self.url} (through the relay {self.relay})"
 
     def backoff(self) -> "Backoff":
         """A new patience."""
@@ -133,12 +139,12 @@ class Calls:
                 refused = refusal_from(response.status_code, document)
                 if not is_passing(refused.status) or refused.status in at_once:
                     raise refused
-                why = f"{self.url} answers {refused}".rstrip(".")
+                why = f"{self.whom} answers: {refused}".rstrip(".")
                 retry_after = _retry_after(response)
             except httpx.HTTPError as broken:
-                why = f"{self.url} cannot be reached ({type(broken).__name__}: {broken})"
+                why = f"{self.whom} cannot be reached ({type(broken).__name__}: {broken})"
             except NotTheServersError as strange:
-                why = f"{self.url} does not answer as a server of shuffledp does ({strange})"
+                why = f"{self.whom} does not answer as a server of shuffledp does ({strange})"
             backoff.wait(why, retry_after)
 
     def json(self, path: str) -> dict[str, Any]:

@@ -159,6 +159,7 @@ class Client:
         # Where there is an issuer, a report needs none: nobody else knows its seat.
         role = token if isinstance(token, str) else None
         self._calls = Calls(url, role, http or httpx.Client(timeout=TIMEOUT), bits, patience, sleep)
+        self._calls.relay = None if relay is None else relay.url
         self._owns_outbox = not isinstance(outbox, Outbox)
         self.outbox = outbox if isinstance(outbox, Outbox) else open_outbox(outbox)
         self._lock = threading.Lock()

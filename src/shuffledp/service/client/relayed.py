@@ -152,7 +152,15 @@ class RelayTransport(httpx.BaseTransport):
             kind = GATEWAY_KEY.name
             detail = "the gateway has no such key: get its current keys, which come with the application"
         else:
-            kind, detail = "relay", f"{self._relay.url} does not carry requests, and answers {status}"
+            kind, detail = "relay", _unsealed(self._relay.url, status)
         problem: dict[str, Any] = {"type": f"urn:shuffledp:problem:{kind}", "status": status, "detail": detail}
         given = _LATER if is_passing(status) else status
         return httpx.Response(given, headers={**passed, "Content-Type": MEDIA_TYPE}, json=problem, request=request)
+
+
+def _unsealed(relay: str, status: int) -> str:
+    """Why no gateway's answer came back, as far as a status says it, and what to look at."""
+    if is_passing(status):
+        return f"the relay answers {status}, so that it, or the gateway behind it, may be away"
+    look = "check that it is a relay, and that its gateway has keys (`shuffledp keys gateway`) and was started since"
+    return f"{relay} answers {status} in place of a gateway: {look}"
