@@ -78,7 +78,11 @@ def serve_bare(port: int, tokens: Tokens) -> None:
 
         stop = start
 
-    endpoints = ShufflerEndpoints(Bare())
+    async def no_issuer(request: Request) -> None:
+        return None
+
+    endpoints = ShufflerEndpoints(Bare(), tokens)
+    endpoints._gate = no_issuer
     for name, operation in operations_of(ShufflerEndpoints).items():
         if operation.roles:
             setattr(endpoints, name, empty)
