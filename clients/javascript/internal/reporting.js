@@ -4,7 +4,7 @@ import { ask } from "./calls.js";
 import { ShuffleDPError } from "./errors.js";
 import { carried } from "./relay.js";
 import { reportBody } from "./sealing.js";
-import { checkSeat, fromHex, toHex } from "./task.js";
+import { checkNotExpired, checkSeat, fromHex, toHex } from "./task.js";
 
 /** After so many seats in a row that ran out, leases are too short for this device. */
 const MOST_SEATS_LOST = 5;
@@ -46,6 +46,8 @@ export class Reporting {
   }
 
   async #takeSeat() {
+    // Nobody keeps a place that will not be used.
+    checkNotExpired(this.#task);
     const read = (_, answer) => (Array.isArray(answer.seats) && answer.seats.length ? answer.seats[0] : undefined);
     const within = this.#task.slots === undefined ? "" : `&slots=${this.#task.slots[1]}`;
     const seat = await ask(this.#calls, "POST", `/v1/tasks/${this.#task.id}/seats?count=1${within}`, read);

@@ -128,8 +128,29 @@ function issuerIn(routing) {
   return issuer;
 }
 
-/** Of a task and of its routing: earlier clients refuse what they would not understand. */
-const versionOf = (routing, cascade) => (routing?.issuer !== undefined ? 4 : cascade ? 2 : 1);
+/** Of a task and of its routing, which says no last days: earlier clients refuse what they would not understand. */
+const versionOf = (routing, cascade, expires = false) => (routing?.issuer !== undefined ? 4 : expires ? 3 : cascade ? 2 : 1);
+
+/** Last days of keys by their texts; undefined where none expires. */
+function expiriesOf(document, texts) {
+  if (!("expires" in document)) return undefined;
+  const { expires } = document;
+  const isDay = (day) => typeof day === "string" && /^\d{4}-\d\d-\d\d$/.test(day) && !Number.isNaN(Date.parse(day));
+  const listed = typeof expires === "object" && expires !== null && !Array.isArray(expires) ? Object.entries(expires) : [];
+  if (!listed.length || !listed.every(([key, day]) => texts.includes(key) && isDay(day))) {
+    refuse("expires must be last days of its keys");
+  }
+  return expires;
+}
+
+/** Refuse to seal anything to a key whose last day, in UTC, is over; what was sealed before may still be sent. */
+export function checkNotExpired({ expires = {} }) {
+  const today = new Date().toISOString().slice(0, 10);
+  for (const [key, day] of Object.entries(expires)) {
+    const way = "ask the operator for the task with a new key";
+    insist(day >= today, `the key ${key} has expired, its last day was ${day}, so nothing was sent: ${way}.`);
+  }
+}
 
 /** Refuse a routing that is not the one of the plan. */
 export function checkRouting(routing, plan, hops) {
@@ -185,26 +206,24 @@ export async function readDocument(text, id, what) {
 export function keysOf(document) {
   const listed = document.hops ?? [];
   const cascade = "hops" in document;
-  const version = versionOf(document.routing, cascade);
+  const version = versionOf(document.routing, cascade, "expires" in document);
   if (document.version !== version) refuse(`version must be ${version}`);
-  // With an issuer the version does not tell.
-  if ("expires" in document) refuse("expires is unknown to this client");
   if (document.suite !== SUITE) refuse(`suite must be ${SUITE}`);
   const inOrder = Array.isArray(listed) && listed.every((hop, place) => hop?.hop === place + 1);
   if (!inOrder || (cascade && (listed.length < 2 || listed.length > 3))) refuse("hops must be 2 or 3, in their order");
   const texts = [document.public_key, ...listed.map((hop) => hop.public_key)];
   const keys = texts.map((key, place) => keyFrom(key, place ? `hops[${place}].public_key` : "public_key"));
   if (new Set(texts).size < texts.length) refuse("hops must have different keys");
-  return { keys, hops: listed };
+  return { keys, hops: listed, expires: expiriesOf(document, texts) };
 }
 
 /** A plan and its routing, checked: what is served under an id, with a randomizer and a schedule. */
-export function served(id, plan, routing, { keys, hops }) {
+export function served(id, plan, routing, { keys, hops, expires }) {
   if (typeof plan !== "object" || plan === null || plan.schema !== 1) refuse("plan.schema must be 1");
   if (!isWhole(plan.users, 1)) refuse("plan.users must be a whole number");
   const randomizer = randomizerOf(plan, routing ?? undefined);
   checkRouting(routing, plan, hops);
-  return { id, plan, randomizer, schedule: new Schedule(routing), keys, issuer: issuerIn(routing) };
+  return { id, plan, randomizer, schedule: new Schedule(routing), keys, expires, issuer: issuerIn(routing) };
 }
 
 /** A task whose text has this id, with its randomizer. Throws a sentence for any other. */

@@ -7,12 +7,12 @@ import { Client } from "../shuffledp.js";
 import { refused, Shuffler, TASKS } from "../testing/worlds.js";
 
 /** Opening a task whose text was changed; with `matching`, under the id that the changed text has. */
-function opened(name, change, { matching = true } = {}) {
+function opened(name, change, { matching = true, more = {} } = {}) {
   const document = JSON.parse(TASKS[name].text);
   change(document);
   const task = JSON.stringify(document);
   const taskId = matching ? createHash("sha256").update(task).digest("hex") : TASKS[name].id;
-  return Client.open({ taskId, task, shuffler: "http://127.0.0.1:1", token: "t" });
+  return Client.open({ taskId, task, shuffler: "http://127.0.0.1:1", token: "t", ...more });
 }
 
 const KEY = "A".repeat(43) + "=";
@@ -35,7 +35,10 @@ for (const [what, name, change, words] of [
   ["another version", "coins", (task) => (task.version = 3), /version must be 1/],
   ["an issuer in an old version", "coins", (task) => (task.routing.issuer = ISSUER), /version must be 4/],
   ["an issuer of another type", "coins", (task) => issued(task, { ...ISSUER, token_type: 1 }), /issuer must be of type 2/],
-  ["an issuer, and keys that expire", "coins", (task) => (issued(task, ISSUER), (task.expires = {})), /expires is unknown/],
+  ["an issuer, and keys that expire, of which none does", "coins", (task) => (issued(task, ISSUER), (task.expires = {})), /expires must be last days/],
+  ["a last day of another key", "coins", (task) => ((task.version = 3), (task.expires = { [KEY]: "2999-12-31" })), /expires must be last days/],
+  ["a last day that is none", "coins", (task) => ((task.version = 3), (task.expires = { [task.public_key]: "2999-13-31" })), /expires must be last days/],
+  ["last days in a version without them", "coins", (task) => (task.expires = { [task.public_key]: "2999-12-31" }), /version must be 3/],
   ["an issuer that is none", "coins", (task) => issued(task, null), /issuer must be of type 2/],
   ["a role's token where an issuer's is needed", "coins", (task) => issued(task, ISSUER), /token must be a Uint8Array/],
   ["another suite", "coins", (task) => (task.suite = "rot13"), /suite must be/],
@@ -142,3 +145,15 @@ for (const [name, values] of [
     assert.deepEqual(shuffler.requests, []);
   });
 }
+
+test("a key is sealed to until its last day is over, in UTC, and no seat is taken for it afterwards", async () => {
+  const today = new Date().toISOString().slice(0, 10);
+  const expiring = (day) => (task) => ((task.version = 3), (task.expires = { [task.public_key]: day }));
+  // Nobody answers there: that the client asks at all is what tells.
+  const asked = async (day) => {
+    const client = await opened("coins", expiring(day), { more: { patience: 0 } });
+    return client.report(true);
+  };
+  await assert.rejects(asked(today), { kind: "unreachable" });
+  await refused(() => asked("2020-02-29"), /has expired, its last day was 2020-02-29/);
+});
