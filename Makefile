@@ -26,7 +26,7 @@ test quick sweep check: export OMP_NUM_THREADS = 1
 test quick sweep check: export PYTHONDONTWRITEBYTECODE =
 
 # mypy works beside the tests, and has its say at the end: on a new checkout it takes half a minute.
-test: setup  ## the whole suite, with the checks: at most 10 minutes on 2 cores
+test: setup  ## the whole suite, with the checks: at most 15 minutes on 2 cores
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/lint-imports
 	@mkdir -p build; $(BIN)/mypy > build/mypy.txt 2>&1 & types=$$!; \
@@ -65,8 +65,10 @@ bench: setup  ## speed and error as ratios in one run; writes build/bench/*.json
 	$(BIN)/python benchmarks/running_counts.py
 	$(BIN)/python benchmarks/carried_noise.py
 	$(BIN)/python benchmarks/bandits.py
+	$(BIN)/python benchmarks/off_policy.py
 	$(BIN)/python benchmarks/convex.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/learned_or_noise.py
 	$(BIN)/python benchmarks/real_tables.py
 	$(BIN)/python benchmarks/peers.py
 	$(BIN)/python benchmarks/service.py

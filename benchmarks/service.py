@@ -23,7 +23,7 @@ from pathlib import Path
 
 import httpx
 import uvloop
-from report import figure, report
+from report import figure, report, shown
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -279,15 +279,15 @@ def singles(reports: list[SentReport], task_id: str, tokens: Tokens) -> list[byt
     ]
 
 
-def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]:
+def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict]:
     """A task of a million users, of whose batches only the smallest fill while this runs."""
     rows = []
-    users = rounds * (alone + uploads * UPLOAD)
+    users = rounds * (single + uploads * UPLOAD)
     with shuffler_of(folder, 14_500) as (port, task_id, tokens), served(serve_bare, tokens) as ceiling:
         reports = reports_for(port, task_id, tokens, users)
         size = statistics.mean(len(one.body) for one in reports)
         print(f"{users} reports of {size:.0f} bytes are made")
-        one_by_one = singles(reports[: rounds * alone], task_id, tokens)
+        one_by_one = singles(reports[: rounds * single], task_id, tokens)
         together = [
             request(
                 "POST",
@@ -295,7 +295,7 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
                 pack_upload(reports[start : start + UPLOAD]),
                 tokens.secrets["enrol"],
             )
-            for start in range(rounds * alone, users, UPLOAD)
+            for start in range(rounds * single, users, UPLOAD)
         ]
         del reports
         for name, requests, each, connections, least in (
@@ -303,10 +303,12 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
             (f"POST of {UPLOAD}", together, UPLOAD, UPLOADING, 5000),
         ):
             step = len(requests) // rounds
-            loads, ceilings, commits = [], [], []
+            loads, ceilings, commits, alone = [], [], [], []
             for start in range(0, len(requests), step):
                 part = requests[start : start + step]
                 ceilings.append(send_all(ceiling, part, connections))
+                if each > 1:
+                    alone.append(store_alone(folder, each * 4))
                 before = commits_at(port)
                 loads.append(send_all(port, part, connections))
                 commits.append((commits_at(port) - before) / loads[-1].seconds)
@@ -320,11 +322,14 @@ def accepting(folder: Path, rounds: int, alone: int, uploads: int) -> list[dict]
             shares = [rate / top for rate, top in zip(rates, tops, strict=True)]
             told = ", ".join(f"{share:.2g} of {top:,.0f}" for share, top in zip(shares, tops, strict=True))
             middle = statistics.median(shares)
-            rows.append(figure(f"{name}: share of the ceiling", middle, ">=", 0.5, f"the middle one of {told}"))
+            share, note = f"{name}: share of the ceiling", f"the middle one of {told}"
+            # What is written is most of an upload's work, which an empty handler does not do.
+            rows.append(shown(share, middle, note) if each > 1 else figure(share, middle, ">=", 0.7, note))
             if each > 1:
-                alone = store_alone(folder, each * 4)
-                note = f"of {alone:,.0f} without HTTP, {each * 4} reports a commit"
-                rows.append(figure(f"{name}: share of the store alone", max(rates) / alone, ">=", 0.5, note))
+                shares = [rate / other for rate, other in zip(rates, alone, strict=True)]
+                told = ", ".join(f"{one:.2f} of {other:,.0f}" for one, other in zip(shares, alone, strict=True))
+                note = f"the middle one of {told} without HTTP, {each * 4} reports a commit"
+                rows.append(figure(f"{name}: share of the store alone", statistics.median(shares), ">=", 0.9, note))
             # Of all rounds together: the slowest ones count.
             whole = Load(0.0, [one for load in loads for one in load.latencies], [])
             note = f"{', '.join(f'{load.p99:.0f}' for load in loads)}; a bare handler's {ceilings[best].p99:.1f}"
