@@ -37,7 +37,7 @@ RADIUS = 100.0
 # By name, every solver is run; on more people than these not gd, whose thousand rounds take minutes.
 MANY, SLOW = 100_000, ("gd",)
 # Solvers of thousands of people need fewer runs: their losses hardly differ between seeds.
-RUNS = {1_000: 40, 10_000: 15, 100_000: 3, 10**9: 1}
+RUNS = {1_000: 40, 10_000: 15, 100_000: 12, 10**9: 1}
 
 
 def prepared(features: np.ndarray, labels: np.ndarray, low: np.ndarray, high: np.ndarray) -> "Table":
