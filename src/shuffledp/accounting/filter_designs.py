@@ -72,7 +72,7 @@ class Design:
     """c, in slots."""
 
     def variances(self, slots: int) -> Floats:
-        """Of the noise in each of so many slots, the first one's being 1."""
+        """The variances of the noise in each of so many slots, the first one's being 1."""
         return np.asarray(((slots + self.offset) / (slots - np.arange(slots) + self.offset)) ** (2 * self.growth))
 
     @property
@@ -92,7 +92,7 @@ class Design:
         return self.filter.visits_length(variances, 1 / self.filter.column_lengths(variances), visits)
 
     def deviations(self, slots: int) -> Floats:
-        """Of the sums of the first 1, 2, ... slots, where one user moves all that is released by 1, and w has v.
+        """The deviations of sums of the first 1, 2, ... slots, where one user moves what is released by 1, and w has v.
 
         >>> design_for(3, 256).deviations(256).max().round(2)
         np.float64(2.66)

@@ -72,7 +72,7 @@ class OptInPair(DominatingPair):
         return grid_atoms(self.total_law, bins=2)
 
     def atoms(self) -> Atoms:
-        """Of a pair that dominates this one by very little: see the module."""
+        """The atoms of a pair that dominates this one by very little: see the module."""
         return self._atoms
 
     def describe(self) -> str:
@@ -95,7 +95,7 @@ class GridBallsPair(BallsPair):
         return grid_atoms(self.total_law, bins=1)
 
     def atoms(self) -> Atoms:
-        """Of a pair that dominates this one by very little: see the module."""
+        """The atoms of a pair that dominates this one by very little: see the module."""
         return self._atoms
 
 

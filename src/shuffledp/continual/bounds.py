@@ -99,7 +99,7 @@ def sum_tails(noise: IntegerLaw, most: int, growth: float = FINE) -> SumTails:
 
 
 def _masses(noise: IntegerLaw, size: int, width: int) -> Floats:
-    """Of the noise less its mean, at the multiples 0, 1, ... and then ..., -1 of the width."""
+    """The masses of the noise less its mean, at the multiples 0, 1, ... and then ..., -1 of the width."""
     if width == 1:
         return np.asarray(np.exp(noise.log_pmf(fft.fftfreq(size, 1 / size) + noise.mean)))
     half = min(size // 2 - 1, math.ceil(_SINGLE * noise.standard_deviation / width)) * width

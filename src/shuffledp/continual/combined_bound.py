@@ -94,7 +94,7 @@ class CombinedLaws:
         return int(np.argmax(outside <= failure))
 
     def largest_variance(self, budget: int) -> float:
-        """Of the prefix that varies most."""
+        """The variance of the prefix that varies most."""
         worst = np.zeros(budget + 1)
         for row in self.variances:
             for left in range(1, budget + 1):
@@ -187,7 +187,7 @@ def _combined(batch: _Measure, second: _Measure, divisor: int) -> _Measure:
 
 
 def _sum(first: _Measure, second: _Measure) -> _Measure:
-    """Of two independent terms."""
+    """The sum of two independent terms, as one."""
     doubt = first.doubt * (second.total + second.doubt) + first.total * second.doubt
     if first.masses.size * second.masses.size <= _DIRECT:
         return _trimmed(np.convolve(first.masses, second.masses), doubt)

@@ -53,7 +53,7 @@ class Epoch:
 
     @property
     def mechanism(self) -> SumBatch:
-        """Of the epoch's own batch."""
+        """The mechanism of the epoch's own batch."""
         return self.inner.mechanism(self.users)
 
 
@@ -168,7 +168,7 @@ class UnboundedCounter:
 
 
 def _noise(counter: UnboundedCounter) -> BatchNoise:
-    """Of every batch: with eight tenths of delta at most, as shares of two batches may show a tenth each."""
+    """The noise of every batch: with eight tenths of delta at most, as shares of two batches may show a tenth each."""
     within = Privacy(counter.privacy.epsilon, counter.privacy.delta * 8 / 9)
     return calibrate("laplace", counter.shufflers_used, within)
 

@@ -74,7 +74,7 @@ class PrivateCount(CountShape):
         return sent / everywhere
 
     def _mechanisms_of(self, level: int, left: int) -> list[SumBatch]:
-        """Of batches over whole slots, and of those over slots with a user less, where there are any."""
+        """The mechanisms of batches over whole slots, and of those over slots with a user less, where there are any."""
         most = slots(left, level - 1) * self.slot_users
         if not self._short_slots:
             return [self.mechanism(most)]
@@ -107,7 +107,7 @@ class PrivateCount(CountShape):
 
     @property
     def _sampling_distance(self) -> float:
-        """Of every number of every user of a user's batches, as if each drew twice its part of the noise."""
+        """The distance by sampling of all numbers of a user's batches, as if each drew twice its part of the noise."""
         draws = self.batch_noise.draws(Fraction(2, honest_users(self.slot_users, self.honest_fraction)))
         return draws * self.domain.coordinates * self.shufflers_used * self.users * _TABLE_DISTANCE
 

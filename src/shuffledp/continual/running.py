@@ -131,7 +131,7 @@ class RunningPlan(Plan):
     @property
     @abstractmethod
     def standard_error_max(self) -> float:
-        """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
+        """The standard error by noise, and by rounding at its worst, of the worst estimate of the horizon."""
 
     standard_error = forwarded("standard_error_max")
 
@@ -188,11 +188,11 @@ class RunningPlan(Plan):
 
     @abstractmethod
     def standard_error_of(self, slot: int) -> float:
-        """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
+        """The standard error by noise, and by rounding at its worst, of the estimate of the first so many slots."""
 
     @property
     def _rounding_variance(self) -> float:
-        """Of a slot, in steps: a quarter a user at most."""
+        """The variance by rounding of a slot, in steps: a quarter a user at most."""
         return self.slot_users / 4 if self.domain.rounds else 0.0
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> AnyEstimate:

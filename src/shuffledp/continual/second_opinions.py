@@ -101,7 +101,7 @@ class SecondOpinions:
         return int(self.places.size)
 
     def divisor_at(self, end: int) -> int:
-        """Of the batch of level 2 or more that closes at the end of this slot."""
+        """The divisor of the batch of level 2 or more that closes at the end of this slot."""
         level = self.levels[int(self.schedule.levels[end]) - 2]
         return int(level.divisors[np.searchsorted(level.ends, end)])
 

@@ -55,7 +55,7 @@ def _opinions(budget: int, shufflers: int, users: int, counts_everybody: bool) -
 def _combined_variances(
     noise: BatchNoise, budget: int, shufflers: int, users: int, counts_everybody: bool
 ) -> NDArray[np.float64]:
-    """Of every prefix's noise."""
+    """The variance of every prefix's noise."""
     opinions = _opinions(budget, shufflers, users, counts_everybody)
     variances = combined_laws(noise.law(), budget, shufflers).variances
     return np.asarray(opinions.schedule.prefix_sums(opinions.by_batch(variances)))
@@ -259,7 +259,7 @@ class CountShape(RunningPlan):
 
     @property
     def standard_error_max(self) -> float:
-        """Of the noise, and of rounding at its worst, in the worst estimate of the horizon."""
+        """The standard error by noise, and by rounding at its worst, of the worst estimate of the horizon."""
         if self.estimator == "combined":
             worst = self._combined_laws.largest_variance(self.budget)
         else:
@@ -267,7 +267,7 @@ class CountShape(RunningPlan):
         return self.domain.step * math.sqrt(worst + (self.schedule.slots - 1) * self._rounding_variance)
 
     def standard_error_of(self, slot: int) -> float:
-        """Of the noise, and of rounding at its worst, in the estimate of the first so many slots."""
+        """The standard error by noise, and by rounding at its worst, of the estimate of the first so many slots."""
         noise = float(self._prefix_variances(slot))
         return self.domain.step * math.sqrt(noise + slot * self._rounding_variance)
 
@@ -277,7 +277,7 @@ class CountShape(RunningPlan):
         return np.asarray(self.domain.step * np.sqrt(self._prefix_variances(slice(None)) + rounding), dtype=np.float64)
 
     def _prefix_variances(self, slots: Any) -> Any:
-        """Of the noise of this prefix, or of each of these, in steps."""
+        """The variance of the noise of this prefix, or of each of these, in steps."""
         if self.estimator == "combined":
             return _combined_variances(self.batch_noise, *self._shape)[slots]
         return self.schedule.depths[slots] * self.batch_noise.law(self.surplus).variance

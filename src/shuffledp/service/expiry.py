@@ -10,7 +10,7 @@ from typing import Any
 from shuffledp.errors import DataError, ParameterError
 
 EXPIRING_VERSION = 3
-"""Of a task or a campaign with a key that expires: programs that know nothing of it would seal after the day."""
+"""The version of a task or a campaign with a key that expires: older programs would seal after the day."""
 
 Expiries = Mapping[str, str]
 """The last days of keys that expire, as YYYY-MM-DD, by the texts of the keys; others never do."""

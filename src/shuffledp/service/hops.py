@@ -13,9 +13,9 @@ from shuffledp.service.expiry import EXPIRING_VERSION, NEVER, Expiries
 
 LEAST_HOPS, MOST_HOPS = 2, 3
 CASCADE_VERSION = 2
-"""Of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
+"""The version of the documents of a cascade; those of a task with one shuffler have version 1 and no layers."""
 ADMISSION_VERSION = 4
-"""Of the documents that name an issuer, in a cascade or not: earlier programs would let in whoever is enrolled."""
+"""The version of documents that name an issuer, in a cascade or not: earlier programs would let in anybody enrolled."""
 
 
 def version_with(hops: Sequence[Any], plain: int, expires: Expiries = NEVER, *, issuer: bool = False) -> int:

@@ -32,7 +32,7 @@ class CarriedEpoch:
     plan: CarriedPlan
     users_before: int
     variance_before: float
-    """Of what past epochs' last estimates are off by together, in steps squared."""
+    """The variance of what past epochs' last estimates are off by together, in steps squared."""
     error_bound: float
 
 

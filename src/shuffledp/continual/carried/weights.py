@@ -131,7 +131,7 @@ class CarriedWeights:
 
     @property
     def zeros(self) -> tuple[float, ...]:
-        """Of the filter: p + g D is (p + g) (1 - g/(p + g) q)."""
+        """The zeros of the filter: p + g D is (p + g) (1 - g/(p + g) q)."""
         return tuple(g / (p + g) for p, g in self.gains)
 
     @property
@@ -193,7 +193,7 @@ class CarriedWeights:
         return self._components(self._variances(-before))[:, before:]
 
     def _components(self, variances: Floats) -> Floats:
-        """Of a filter that begins with these variances and has nothing before."""
+        """The variances of N_1, N_2, ... of a filter that begins with these and has nothing before."""
         rows = [variances]
         none = np.zeros_like(variances)
         for pole in self.poles:
@@ -214,7 +214,7 @@ class CarriedWeights:
 
     @cached_property
     def missing_components(self) -> Floats:
-        """The same as variances of N_1, N_2, ... in the first slots; some are negative."""
+        """The variances of N_1, N_2, ... that are missing in the first slots; some are negative."""
         return self._missing_components(0)
 
     def missing_from(self, first: int) -> Floats:
@@ -304,7 +304,7 @@ class CarriedWeights:
 
 
 def covariance_of(rows: Floats) -> Floats:
-    """Of sum_i D^(i-1) N_i over the first running sums, N_i having the variances of row i - 1; others are left out."""
+    """The covariance of sum_i D^(i-1) N_i over the first running sums; N_i has the variances of row i - 1."""
     size = rows.shape[1]
     difference = np.eye(size) - np.eye(size, k=-1)
     found, pattern = np.zeros((size, size)), np.eye(size)

@@ -66,14 +66,11 @@ class InnerRequest:
         Raises:
             DataError: they are none.
         """
-        reader = _Reader(message)
-        framing = reader.varint()
-        if framing not in (_KNOWN_REQUEST, _OPEN_REQUEST):
-            raise _refused(f"begins with {framing}", "must begin with 0 or 2, as requests do")
+        reader, known = _begun(message, _KNOWN_REQUEST, _OPEN_REQUEST, "requests")
         method, scheme, authority, path = (reader.prefixed() for _ in range(4))
         if not _METHOD.fullmatch(method) or not all(map(_VISIBLE.fullmatch, (scheme, authority, path))):
             raise _refused("control data of other characters", "must have a method, a scheme, an authority and a path")
-        fields, content = reader.rest(known=framing == _KNOWN_REQUEST)
+        fields, content = reader.rest(known=known)
         return cls(
             method=method.decode(),
             scheme=scheme.decode(),
@@ -117,11 +114,7 @@ class InnerResponse:
         Raises:
             DataError: they are none.
         """
-        reader = _Reader(message)
-        framing = reader.varint()
-        if framing not in (_KNOWN_RESPONSE, _OPEN_RESPONSE):
-            raise _refused(f"begins with {framing}", "must begin with 1 or 3, as answers do")
-        known = framing == _KNOWN_RESPONSE
+        reader, known = _begun(message, _KNOWN_RESPONSE, _OPEN_RESPONSE, "answers")
         for _ in range(_MOST_INTERIM + 1):
             status = reader.varint()
             if not 100 <= status <= 199:
@@ -131,6 +124,15 @@ class InnerResponse:
             raise _refused(f"status {status}", "must have a status in 200..599 after at most eight interim ones")
         fields, content = reader.rest(known=known)
         return cls(status=status, fields=fields, content=content)
+
+
+def _begun(message: bytes, known: int, unknown: int, what: str) -> "tuple[_Reader, bool]":
+    """What reads on behind the first number, which says whether lengths are known ahead or parts follow each other."""
+    reader = _Reader(message)
+    framing = reader.varint()
+    if framing not in (known, unknown):
+        raise _refused(f"begins with {framing}", f"must begin with {known} or {unknown}, as {what} do")
+    return reader, framing == known
 
 
 def encode_varint(number: int) -> bytes:
