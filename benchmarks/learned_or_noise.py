@@ -7,10 +7,12 @@ are noise have the shares 0.5, 0.63 and 0.9. `noise_alone_` is a test by rehears
 import argparse
 import sys
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
 from report import figure, report, shown
 from sklearn.datasets import load_breast_cancer
+from sweeps import Cells, add_options, cells_of
 
 from shuffledp.learn import ShuffleLogisticRegression
 
@@ -36,32 +38,47 @@ def cancer(generator: np.random.Generator, people: int) -> tuple[np.ndarray, np.
     return found.data[drawn], found.target[drawn], [(0, high) for high in np.ceil(found.data.max(axis=0) * 11) / 10]
 
 
-def said(make, people: int, often: bool, share: float | None, runs: int) -> float:
-    """The part of models that are said not to be told from noise."""
-    found = []
-    for seed in range(runs):
-        generator = np.random.default_rng(seed)
-        rows, labels, bounds = make(generator, people)
-        if share is not None:
-            labels = (generator.random(people) < share).astype(int)
-        model = ShuffleLogisticRegression(feature_bounds=bounds, classes=[0, 1], random_state=seed)
-        model.set_params(visits=None if often else 1)
-        found.append(model.fit(rows, labels).noise_alone_.is_all)
-    return float(np.mean(found))
+TABLES = {"uniform": uniform, "cancer": cancer}
 
 
-def measured(runs: int) -> list[dict]:
+@dataclass(frozen=True)
+class Fit:
+    """One model: of which people, whether they are asked often, and the share of labels that are noise, if they are."""
+
+    table: str
+    people: int
+    often: bool
+    share: float | None
+    seed: int
+
+
+def is_noise(fit: Fit) -> bool:
+    """Whether a model is said not to be told from noise."""
+    warnings.simplefilter("ignore")
+    generator = np.random.default_rng(fit.seed)
+    rows, labels, bounds = TABLES[fit.table](generator, fit.people)
+    if fit.share is not None:
+        labels = (generator.random(fit.people) < fit.share).astype(int)
+    model = ShuffleLogisticRegression(feature_bounds=bounds, classes=[0, 1], random_state=fit.seed)
+    model.set_params(visits=None if fit.often else 1)
+    return bool(model.fit(rows, labels).noise_alone_.is_all)
+
+
+def measured(runs: int, cells: Cells) -> list[dict]:
     """Of every table, size and share."""
     rows = []
-    for make in (uniform, cancer):
+    for table in TABLES:
         for people, often, enough in SIZES:
-            name = f"{make.__name__}, {people:,} people, asked {'often' if often else 'once'}"
+            name = f"{table}, {people:,} people, asked {'often' if often else 'once'}"
             print(f"{name} ...", file=sys.stderr, flush=True)
-            noise = [said(make, people, often, share, runs) for share in SHARES]
+            shares = (*SHARES, None)
+            fits = [Fit(table, people, often, share, seed) for share in shares for seed in range(runs)]
+            found = np.array(cells.run(fits, is_noise)).reshape(len(shares), runs)
+            *noise, clear = (float(np.mean(each)) for each in found)
             note = ", ".join(f"{part:.0%} at share {share}" for share, part in zip(SHARES, noise, strict=True))
             note = f"{note}, in {runs} runs each"
             rows.append(figure(f"{name}: noise is called noise", float(np.mean(noise)), ">=", 0.85, note))
-            clear, named, note = said(make, people, often, None, runs), f"{name}: clear labels are", f"in {runs} runs"
+            named, note = f"{name}: clear labels are", f"in {runs} runs"
             rows.append(figure(named, clear, "<=", 0.05, note) if enough else shown(named, clear, note))
             for row in rows[-2:]:
                 print(f"  {row['name']} {row['value']:.3f}, {row['note']}", file=sys.stderr, flush=True)
@@ -73,6 +90,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="6 runs")
     parser.add_argument("--runs", type=int, default=40, help="of every table, size and share; 40 are 5 minutes of CPU")
+    add_options(parser)
     asked = parser.parse_args()
     runs = 6 if asked.quick else asked.runs
-    sys.exit(report("Learned or noise", measured(runs)))
+    with cells_of(asked, __file__) as cells:
+        found = measured(runs, cells)
+    sys.exit(report("Learned or noise", found))

@@ -5,12 +5,15 @@ features are declared: those of the instruments where there are any, else round 
 there are: what they have to choose, local batches and diffprivlib's regularization, is the best in hindsight.
 """
 
+import argparse
 import json
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from diamonds import DIFFPRIVLIB, Split, diamonds, environment
@@ -19,6 +22,7 @@ from report import FOLDER, figure, report, shown
 from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
+from sweeps import Cells, add_options, cells_of
 
 from shuffledp import Privacy, RandomBits
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
@@ -27,8 +31,13 @@ from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, Solver, plan
 from shuffledp.learn.steps import compute
 from shuffledp.simulation.optimize import optimize
 
-QUICK = "--quick" in sys.argv
-ONLY = [word for word in sys.argv[1:] if not word.startswith("-")]
+_PARSER = argparse.ArgumentParser(description=__doc__)
+_PARSER.add_argument("--quick", action="store_true")
+_PARSER.add_argument("only", nargs="*", help="words of the tables' names")
+add_options(_PARSER)
+# Tasks elsewhere read only what decides a table.
+ASKED = _PARSER.parse_known_args()[0]
+QUICK, ONLY = ASKED.quick, ASKED.only
 DELTA, LOSS = 1e-6, LogisticLoss()
 EPSILONS = (1.0,) if QUICK else (0.5, 1.0, 4.0)
 LARGE = 40_000
@@ -100,10 +109,43 @@ def tables() -> Iterator[tuple[str, Callable[[], Table]]]:
     yield "made", made
 
 
-def ours(table: Table, solver: Solver) -> tuple[dict, float]:
+@lru_cache(maxsize=1)
+def table_of(name: str) -> Table:
+    """A table by its name, made once in every process."""
+    return dict(tables())[name]()
+
+
+@dataclass(frozen=True)
+class Run:
+    """One model: of which table, by which solver for which problem, and the seed of its noise."""
+
+    table: str
+    epsilon: float
+    visits: int | None
+    solver: str
+    seed: int
+
+
+@lru_cache(maxsize=4)
+def _solver(table: str, epsilon: float, visits: int | None, solver: str) -> Solver:
+    return plan(table_of(table).problem(epsilon, visits), solver=solver)
+
+
+def learned(run: Run) -> dict:
+    """The model, and how long it took to learn."""
+    table = table_of(run.table)
+    solver = _solver(run.table, run.epsilon, run.visits, run.solver)
     rows, started = (table.split.features, table.split.labels), time.perf_counter()
-    models = [optimize(solver, LOSS, *rows, bits=RandomBits.seeded(seed)).theta for seed in range(table.runs)]
-    return table.measured(np.array(models)), (time.perf_counter() - started) / table.runs
+    theta = optimize(solver, LOSS, *rows, bits=RandomBits.seeded(run.seed)).theta
+    return {"theta": theta.tolist(), "seconds": time.perf_counter() - started}
+
+
+def ours(cells: Cells, name: str, problem: Problem, solver: str) -> tuple[dict, float]:
+    table = table_of(name)
+    runs = [Run(name, problem.privacy.epsilon, problem.visits, solver, seed) for seed in range(table.runs)]
+    found = cells.run(runs, learned)
+    models = np.array([each["theta"] for each in found])
+    return table.measured(models), sum(each["seconds"] for each in found) / table.runs
 
 
 def curator(table: Table, solver: Solver) -> dict:
@@ -186,7 +228,7 @@ def words(found: dict) -> str:
     return f"{found['log_loss']:.4f} ± {found['error']:.4f} (AUC {found['auc']:.4f})"
 
 
-def compared(name: str, table: Table, epsilon: float, plain: dict) -> tuple[list[dict], dict]:
+def compared(cells: Cells, name: str, table: Table, epsilon: float, plain: dict) -> tuple[list[dict], dict]:
     """The figures of one table and epsilon, and everything that was measured."""
     rows, measured = [], {"table": name, "users": table.users, "epsilon": epsilon, "non_private": plain}
     peers, their_seconds = diffprivlib(table, epsilon)
@@ -196,11 +238,11 @@ def compared(name: str, table: Table, epsilon: float, plain: dict) -> tuple[list
         started = time.perf_counter()
         auto = plan(problem)
         planning = time.perf_counter() - started
-        mine, seconds = ours(table, auto)
+        mine, seconds = ours(cells, name, problem, "auto")
         named = {}
         for row in predicted_bounds(problem):
             if row.refusal is None and row.bound != np.inf and not (table.users > MANY and row.solver in SLOW):
-                named[row.solver] = ours(table, plan(problem, solver=row.solver))[0]
+                named[row.solver] = ours(cells, name, problem, row.solver)[0]
         best = min(named, key=lambda each: named[each]["log_loss"])
         # What chance can do to a mean of so few runs is not the ranking's fault.
         chance = 2 * np.hypot(mine["error"], named[best]["error"]) / named[best]["log_loss"]
@@ -236,16 +278,17 @@ def main() -> int:
     warnings.simplefilter("ignore", ShuffleDPWarning)
     FOLDER.mkdir(parents=True, exist_ok=True)
     rows, details = [], []
-    for name, make in tables():
-        if ONLY and not any(word in name for word in ONLY):
-            continue
-        table = make()
-        plain = non_private(table)
-        for epsilon in EPSILONS:
-            figures, measured = compared(name, table, epsilon, plain)
-            rows.extend(figures)
-            details.append(measured)
-            (FOLDER / "models-details.json").write_text(json.dumps({"schema": 1, "runs": details}, default=float))
+    with cells_of(ASKED, __file__) as cells:
+        for name, _ in tables():
+            if ONLY and not any(word in name for word in ONLY):
+                continue
+            table = table_of(name)
+            plain = non_private(table)
+            for epsilon in EPSILONS:
+                figures, measured = compared(cells, name, table, epsilon, plain)
+                rows.extend(figures)
+                details.append(measured)
+                (FOLDER / "models-details.json").write_text(json.dumps({"schema": 1, "runs": details}, default=float))
     return report("Models", rows)
 
 

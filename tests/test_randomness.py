@@ -1,8 +1,9 @@
 import copy
-import ctypes
 import os
 import pickle
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -67,22 +68,32 @@ def test_children_that_get_the_same_process_id_do_not_repeat_each_other(monkeypa
     assert len(set(streams)) == len(streams)
 
 
-@pytest.mark.parametrize("make", [RandomBits.secure, lambda: RandomBits.seeded(1)])
-def test_a_fork_that_python_was_not_told_of_repeats_nothing(make) -> None:
-    """As a server written in C would fork its workers."""
-    bits, libc = make(), ctypes.CDLL(None)
-    streams = []
-    for _ in range(2):
-        read, write = os.pipe()
-        child = libc.fork()
-        if child == 0:
-            os.write(write, bits.words(4).tobytes())
-            os._exit(0)
-        os.waitpid(child, 0)
-        os.close(write)
-        with os.fdopen(read, "rb") as pipe:
-            streams.append(pipe.read())
-    assert len({*streams, bits.words(4).tobytes()}) == 3
+FORKED_IN_C = """
+import ctypes, os, sys
+from shuffledp.randomness import RandomBits
+
+bits, libc, streams = {make}, ctypes.CDLL(None), []
+for _ in range(2):
+    read, write = os.pipe()
+    child = libc.fork()
+    if child == 0:
+        os.write(write, bits.words(4).tobytes())
+        os._exit(0)
+    os.waitpid(child, 0)
+    os.close(write)
+    with os.fdopen(read, "rb") as pipe:
+        streams.append(pipe.read().hex())
+print(*streams, bits.words(4).tobytes().hex())
+"""
+
+
+@pytest.mark.parametrize("make", ["RandomBits.secure()", "RandomBits.seeded(1)"])
+def test_a_fork_that_python_was_not_told_of_repeats_nothing(make: str) -> None:
+    """As a server written in C would fork its workers, where no other thread holds the interpreter's lock."""
+    command = [sys.executable, "-c", FORKED_IN_C.format(make=make)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
+    streams = printed.split()
+    assert len(streams) == len(set(streams)) == 3 and {len(stream) for stream in streams} == {64}
 
 
 def test_a_fork_in_the_middle_of_a_draw_repeats_nothing() -> None:

@@ -3,12 +3,14 @@
 ShuffleDPError
 ├── ParameterError          a value outside what it may be: names parameter, value and way out
 │   ├── DataError           the value came from a file, a column or a row of data
+│   ├── JobStoppedError     a job that cannot go on for now: nothing was released, and it can be resumed
 │   └── InfeasibleError     every value is allowed, but together no plan meets them
 ├── BatchError              a batch that must not be released or cannot be read
 │   ├── TooFewReportsError  fewer reports than the plan's users
 │   └── BrokenBatchError    a message was lost or altered on the way
 ├── ShufflerBusyError       the shuffler has an open batch, or none, or a full one
-└── RandomnessError         a stream of random bits would be repeated
+├── RandomnessError         a stream of random bits would be repeated
+└── WorkLostError           tasks of an engine died again and again
 
 Warnings, for what is allowed and hardly meant:
 
@@ -29,6 +31,12 @@ class ShuffleDPError(Exception):
 
 class ParameterError(ShuffleDPError, ValueError):
     """A parameter outside its range: one sentence with its name, its value and the way out.
+
+    Attributes:
+        parameter: its name, as it is passed.
+        value: what was passed.
+        problem: what is wrong with it, in words that follow the name.
+        way_out: what to do.
 
     >>> raise ParameterError("epsilon", -1, "must be > 0", "1 is a common choice")
     Traceback (most recent call last):
@@ -51,6 +59,10 @@ class DataError(ParameterError):
     """A file, a column or a row that cannot be used."""
 
 
+class JobStoppedError(ParameterError):
+    """A job that cannot go on for now, as where the disk is full: nothing was released, and it can be resumed."""
+
+
 class InfeasibleError(ParameterError):
     """No plan meets these limits together."""
 
@@ -60,18 +72,28 @@ class BatchError(ShuffleDPError):
 
 
 class TooFewReportsError(BatchError):
-    """Fewer reports than the plan's users: too little noise to protect anybody."""
+    """Fewer reports than the plan's users: too little noise to protect anybody.
 
-    def __init__(self, needed: int, present: int) -> None:
+    Attributes:
+        needed: how many reports the plan has.
+        present: how many there are.
+        way_out: what to do, where it is more than to wait for those who are missing.
+
+    >>> raise TooFewReportsError(3, 2)
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.TooFewReportsError: reports must be 3, got 2: wait for the missing 1; a smaller batch would ...
+    """
+
+    def __init__(self, needed: int, present: int, way_out: str | None = None) -> None:
         self.needed = needed
         self.present = present
-        super().__init__(
-            f"reports must be {needed}, got {present}: wait for the missing {needed - present}; "
-            "a smaller batch would carry too little noise."
-        )
+        self.way_out = way_out
+        wait = f"wait for the missing {needed - present}; a smaller batch would carry too little noise"
+        super().__init__(f"reports must be {needed}, got {present}: {wait if way_out is None else way_out}.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.needed, self.present)
+        return type(self), (self.needed, self.present, self.way_out)
 
 
 class BrokenBatchError(BatchError):
@@ -84,6 +106,10 @@ class ShufflerBusyError(ShuffleDPError):
 
 class RandomnessError(ShuffleDPError):
     """Something would have repeated a stream of random bits."""
+
+
+class WorkLostError(ShuffleDPError):
+    """Processes that did an engine's tasks ended again and again: nothing was released."""
 
 
 class ShuffleDPWarning(UserWarning):

@@ -33,7 +33,7 @@ class Carrying:
         return getattr(self, "_plan", None)
 
     def made_by(self, plan: Any) -> Self:
-        """The same answer, which carries the plan that it was made by."""
+        """A copy of this answer that carries the plan it was made by."""
         carrying = copy(self)
         object.__setattr__(carrying, "_plan", plan)
         return carrying
@@ -48,6 +48,15 @@ class WithError(Carrying, Generic[Value]):
     the values that were brought into range first; `simulated` says that the noise came from a seeded
     source and protects nobody. `plan` is what the answer was made by, where its maker said so: it knows the names of
     the numbers, how private they are, and how to show them.
+
+    Attributes:
+        value: the answer, a number or a vector.
+        standard_error: the standard deviation of the protocol's own noise.
+        bound: how far off the value is at most, with probability `confidence`.
+        confidence: the probability with which the bound holds, whatever the data.
+        dropped: how many malformed messages were left out.
+        clipped: how many values were brought into range first.
+        simulated: whether the noise came from a seeded source and protects nobody.
     """
 
     value: Value
@@ -59,7 +68,7 @@ class WithError(Carrying, Generic[Value]):
     simulated: bool = False
 
     def labelled(self, *, simulated: bool, clipped: int = 0) -> Self:
-        """The same answer, with what its maker says about it.
+        """A copy of this answer with what its maker says about it.
 
         Args:
             simulated: whether the noise came from a seeded source and protects nobody.
@@ -205,6 +214,11 @@ class NamedEstimate(VectorEstimate):
     """Several numbers, each with a name, a standard error and a bound of its own.
 
     `standard_error` and `bound` are the largest of them. With probability `confidence` all bounds hold at once.
+
+    Attributes:
+        names: what each number is called.
+        standard_errors: each number's own.
+        bounds: each number's own.
 
     >>> both = NamedEstimate(value=np.array([3.0, 4.0]), standard_error=0.2, bound=0.6, confidence=0.95,
     ...                      names=("mean", "variance"), standard_errors=(0.1, 0.2), bounds=(0.3, 0.6))

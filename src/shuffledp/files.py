@@ -28,16 +28,29 @@ def _check_target(target: Path, asked: Path, parameter: str) -> None:
         raise ParameterError(parameter, str(asked), "must be a plain file or a new name", "name a file")
 
 
-def _create_beside(target: Path, asked: Path, parameter: str) -> tuple[int, Path]:
+def create_part(folder: Path) -> tuple[int, Path]:
+    """A new hidden file for what is not whole yet, open for writing: no other process on any machine has its name."""
     # The part's name owes nothing to the target's, which may already be as long as the system allows.
-    part = target.parent / f".shuffledp-{secrets.token_hex(8)}.part"
+    part = folder / f".shuffledp-{secrets.token_hex(8)}.part"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+    # Not tempfile: it creates with 0600, where 0666 lets the umask decide as for any other file.
+    return os.open(part, flags, 0o666), part
+
+
+def _create_beside(target: Path, asked: Path, parameter: str) -> tuple[int, Path]:
     try:
-        # Not tempfile: it creates with 0600, where 0666 lets the umask decide as for any other file.
-        return os.open(part, flags, 0o666), part
+        return create_part(target.parent)
     except OSError as refused:
         problem = "must be in a directory that can be written"
         raise ParameterError(parameter, str(asked), problem, f"not {target.parent}: name another") from refused
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file; a name that no file can have is one that is not there."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def read_json(path: Path, parameter: str, *, if_missing: str, if_broken: str) -> Any:
@@ -142,6 +155,28 @@ def settle_name(path: Path) -> None:
             raise
     finally:
         os.close(folder)
+
+
+def write_secret(path: Path, text: str | bytes, mode: int) -> None:
+    """A new file, forced to disk, created with its mode: at no time can anybody else open it."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(file.fileno(), mode)
+        file.write(text.encode() if isinstance(text, str) else text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def destroy_file(file: Path) -> None:
+    """Overwrite, force to disk, delete, force to disk: a crash leaves a key, or zeros that nobody takes for one."""
+    descriptor = os.open(file, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+    try:
+        os.pwrite(descriptor, bytes(os.fstat(descriptor).st_size), 0)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    file.unlink()
+    settle_name(file)
 
 
 @contextmanager

@@ -32,6 +32,11 @@ class Reports:
 
     A client's own report is the case of one user. `sizes[i]` messages belong to the i-th report.
 
+    Attributes:
+        payloads: all messages, user by user.
+        sizes: how many messages each report has.
+        labels: what each message is about, where a protocol has labels.
+
     >>> reports = Reports.of_equal_size(np.array([[1, 0], [0, 1], [1, 1]], dtype=np.uint8))
     >>> len(reports), reports.payloads.tolist()
     (3, [1, 0, 0, 1, 1, 1])
@@ -64,7 +69,16 @@ class Reports:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Batch:
-    """What a shuffler releases: permuted messages and the number of reports they came in."""
+    """What a shuffler releases: permuted messages and the number of reports they came in.
+
+    Attributes:
+        payloads: all messages in a uniformly random order.
+        reports: how many reports they came in.
+        labels: what each message is about, where a protocol has labels.
+
+    >>> Batch(np.array([1, 0, 1], dtype=np.uint8), reports=3).payloads.sum()
+    np.uint64(2)
+    """
 
     payloads: Payloads
     reports: int

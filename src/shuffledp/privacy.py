@@ -24,6 +24,11 @@ def _is_huge(value: int | float) -> bool:
 class Privacy:
     """The target of a plan: for neighbours x, x' and any event A, P[A|x] <= e^epsilon P[A|x'] + delta.
 
+    Attributes:
+        epsilon: how much more likely one value makes anything than another, as a logarithm; smaller is safer.
+        delta: the probability that is left over; well below one over the number of users.
+        neighbours: which inputs must look alike: those in which one user's value is replaced.
+
     >>> Privacy(epsilon=1, delta=1e-6)
     Privacy(epsilon=1.0, delta=1e-06, neighbours='replacement')
     """

@@ -49,6 +49,9 @@ class RandomBits:
     repeatable, and knows that it protects nobody (`is_secure`). A forked child never repeats its
     parent's stream; `spawn(k)` gives independent streams, repeatable if this one is, for parallel work.
 
+    Args:
+        key: 32 bytes; use `secure` or `seeded` instead.
+
     >>> RandomBits.seeded(1).words(2).tolist() == RandomBits.seeded(1).words(2).tolist()
     True
     >>> RandomBits.secure().is_secure, RandomBits.seeded(1).is_secure
@@ -58,7 +61,7 @@ class RandomBits:
     __slots__ = ("_key", "_lock", "_mark", "_secure", "_spawned", "_stream")
 
     def __init__(self, key: bytes) -> None:
-        # Only `secure` and its spawn may call themselves so.
+        # Only `secure`, its spawn and streams of a key from the operating system may call themselves so.
         self._secure = False
         self._start(key)
 
@@ -84,6 +87,18 @@ class RandomBits:
         number = int(seed)
         material = number.to_bytes((number.bit_length() + 7) // 8 or 1, "big")
         return cls(hashlib.sha256(b"shuffledp seed " + material).digest())
+
+    @classmethod
+    def keyed(cls, key: bytes, *, secure: bool) -> Self:
+        """The stream of a key of 32 bytes, for work that must repeat its bits when it is run again.
+
+        Args:
+            key: used for this stream alone.
+            secure: whether it was derived from bytes of the operating system; whoever says so must know it.
+        """
+        bits = cls(key)
+        bits._secure = secure
+        return bits
 
     @property
     def is_secure(self) -> bool:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from shuffledp.accounting import running_filters
 from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
 from shuffledp.errors import ParameterError
 
@@ -105,3 +106,15 @@ def test_a_union_is_the_sum_of_tails(deviations: np.ndarray, failure: float) -> 
     bound = gaussian_union(deviations, failure)
     assert 2 * stats.norm.sf(bound / deviations).sum() <= failure
     assert 2 * stats.norm.sf(0.999 * bound / deviations).sum() > failure
+
+
+def test_stretches_of_slots_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a horizon of millions tables are made in stretches: as if it were one."""
+    variances, weights = 1 + np.arange(50.0) ** 1.5, 3 + np.arange(50.0) % 7
+    law = RunningFilter((0.9, 0.5, 0.1), (0.8, 0.3))
+    whole = law.column_lengths(variances), law.prefix_variances(variances, weights)
+    monkeypatch.setattr(running_filters, "_BLOCK", 7)
+    for one, other in zip(
+        whole, (law.column_lengths(variances), law.prefix_variances(variances, weights)), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)

@@ -218,10 +218,10 @@ def test_names_are_looked_up_in_hashed_cells(run, asked, people, tmp_path: Path)
 def test_more_messages_than_fit_are_not_made(run, asked, people, monkeypatch) -> None:
     from shuffledp.cli import answering
 
-    monkeypatch.setattr(answering, "_MOST_MESSAGES", USERS - 1)
+    monkeypatch.setattr(answering, "MOST_MESSAGES", USERS - 1)
     words = ["histogram", people["csv"], "--column", "colour", *COLOURS, *TARGET]
     assert asked(*words)["fidelity"] == "law"
-    assert "too many here" in " ".join(run(*words)[1].split())
+    assert "would take more than a minute" in " ".join(run(*words)[1].split())
 
 
 BAD = [

@@ -23,6 +23,8 @@ LONG = {
         "--synthetic",
         "--users",
         "300000000",
+        "--memory",
+        "12GB",
         "--method",
         "coins",
         *TARGET,

@@ -10,6 +10,7 @@ TARGET = ["--epsilon", "1", "--delta", "1e-6"]
 SAID = [
     (["serve"], "say one of shuffler, analyzer, all, cascade, relay, issuer: see `shuffledp serve --help`"),
     (["task"], "say one of create, show, send: see `shuffledp task --help`"),
+    (["batch"], "say one of shuffle, collect, open, analyze: see `shuffledp batch --help`"),
     (["ledger"], "say one of open, show, spend, close"),
     (["plan"], "or another: see `shuffledp plan --help`"),
     (["papers"], "papers must be told what"),

@@ -62,6 +62,14 @@ def test_the_tutorials_commands_run_one_after_another(tmp_path: Path, run: Calla
     assert (tmp_path / "cities.svg").exists() and (tmp_path / "ages.pdf").exists()
 
 
+def test_the_commands_about_jobs_run_one_after_another(tmp_path: Path, run: Callable[[str], str]) -> None:
+    ways = ("walks", "rides", "drives")
+    (tmp_path / "people.csv").write_text("how\n" + "".join(f"{ways[number % 7 % 3]}\n" for number in range(120)))
+    page = (ROOT / "docs" / "howto" / "run-as-jobs.md").read_text("utf-8")
+    said = {command: run(command) for command in re.findall(r"^\$ (.+)$", page, re.M)}
+    assert len(said) == 7 and "all 120 users" in list(said.values())[-1]
+
+
 def test_what_the_tutorial_says_of_colluders_is_what_its_plan_proves() -> None:
     """The sentence above `explain` names an epsilon for a tenth of the users, and none for half of them."""
     text = " ".join((TUTORIAL / "first-count.md").read_text("utf-8").split())

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -53,6 +54,23 @@ def chromium() -> Iterator[Any]:
             yield browser
         finally:
             browser.close()
+
+
+@contextmanager
+def tab(browser: Any, address: str, *, width: int = 1280, theme: str = "light") -> Iterator[Any]:
+    """An empty browser's page; whatever it complains about, or asks of another host, fails the test."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=theme, accept_downloads=True)
+    page, complaints, hosts = context.new_page(), [], set()
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda request: hosts.add(urlsplit(request.url).netloc))
+    page.set_default_timeout(20_000)
+    try:
+        yield page
+    finally:
+        context.close()
+    assert not complaints
+    assert hosts <= {urlsplit(address).netloc, ""}
 
 
 def axe() -> str:

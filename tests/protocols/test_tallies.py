@@ -1,15 +1,18 @@
 """Tallies travel between machines: what is none is refused, and adding them up is exact."""
 
+import contextlib
 import copy
 import json
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
 from shuffledp import BinarySum, Histogram, Privacy, RandomBits
-from shuffledp.errors import BatchError, DataError, ParameterError
+from shuffledp.errors import BatchError, DataError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch
+from shuffledp.protocols.catalogue import PROTOCOLS
 from shuffledp.protocols.tallies import Tally
 
 TARGET = Privacy(1, 1e-6)
@@ -90,3 +93,21 @@ def test_merging_is_exact_and_of_one_kind() -> None:
     for parts in ([signed, large], [large, signed], [], [signed, Tally(np.array([1, 2]), 1, 1)]):
         with pytest.raises(ParameterError, match="tallies must be of one plan"):
             Tally.merge(parts)
+
+
+@pytest.mark.parametrize("name", ["histogram", "binary-sum", "bounded-sum"])
+def test_what_counts_elsewhere_counts_as_the_plan_does(name: str) -> None:
+    """Of every method that a family has: what is sent to other processes makes the same tally."""
+    family = PROTOCOLS[name]
+    domain = {"histogram": {"categories": 5}, "bounded-sum": {"low": 0, "high": 1}}.get(name, {})
+    tried = 0
+    for method in family.methods:
+        with contextlib.suppress(InfeasibleError):
+            plan: Any = family.plan(users=3000, privacy=Privacy(1, 1e-5), method=method, **domain)
+            values = plan.check_values(np.zeros(3000, dtype=np.int64))
+            reports = plan.randomize(values, bits=RandomBits.seeded(1))
+            batch = Batch(reports.payloads, 3000, reports.labels)
+            tallies = [plan.tally(batch, 2), pickle.loads(pickle.dumps(plan.mechanism(3000).tallier))(batch, 2)]
+            assert tallies[0].document() == tallies[1].document()
+            tried += 1
+    assert tried >= 2

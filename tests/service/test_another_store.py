@@ -381,6 +381,9 @@ class MemoryStore:
             future.set_exception(failed)
         return future
 
+    def give_way(self) -> None:
+        pass
+
     def has_room(self) -> bool:
         return True
 

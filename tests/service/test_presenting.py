@@ -8,7 +8,7 @@ import pytest
 from shuffledp import Privacy, RandomBits
 from shuffledp.dashboard.charts import chart_of
 from shuffledp.protocols.catalogue import PROTOCOLS
-from shuffledp.service.analyzer.desk import _Lost, _release
+from shuffledp.service.analyzer.desk import release_of
 from shuffledp.service.presenting import in_words, presented
 from shuffledp.simulation.environments.synthetic import synthetic_values
 
@@ -27,7 +27,7 @@ KINDS: list[tuple[str, dict[str, Any], str, str | None]] = [
 def test_every_kind_of_answer_can_be_shown(family: str, told: dict[str, Any], method: str, drawn: str | None) -> None:
     plan = PROTOCOLS[family].plan(users=300, privacy=Privacy(4, 1e-3), method=method, **told)
     answer = plan.sample_estimate(plan.check_values(synthetic_values(plan, seed=1)), bits=RandomBits.seeded(1))
-    newest = asdict(_release(answer, 300, _Lost()))
+    newest = asdict(release_of(answer, 300))
     shown = presented(plan, newest)
     assert shown.facts and all(isinstance(words, str) and words for _, words in shown.facts)
     chart = chart_of(shown)

@@ -241,7 +241,7 @@ def clones(local_epsilon: float, users: int) -> ClonePair:
 
 
 def stronger_clones(local_epsilon: float, users: int) -> ClonePair:
-    """The same with probability 2/(e^eps0+1): Feldman, McMillan, Talwar 2023, for one fixed randomizer.
+    """Clones with probability 2/(e^eps0+1): Feldman, McMillan, Talwar 2023, for one fixed randomizer.
 
     Their own proof has an erratum (arXiv 2208.04591) that leaves adaptive sequences of general randomizers
     out. For one randomizer that all users share, docs/theory/amplification.md proves the bound anew.

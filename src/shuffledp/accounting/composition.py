@@ -190,6 +190,10 @@ class Composition:
 
     Right where all shifts have one sign, as in sums; adaptive choices included.
 
+    Attributes:
+        pairs: each pair with how many times it is composed.
+        grid: the step to which losses are rounded up; chosen by the pairs if it is None.
+
     >>> from shuffledp.accounting.laws import Binomial
     >>> from shuffledp.accounting.pairs import ShiftPair
     >>> round(Composition([(ShiftPair(Binomial(4000, 0.5)), 20)]).epsilon(1e-6), 4)

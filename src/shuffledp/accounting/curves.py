@@ -26,6 +26,13 @@ class Curve(Interface):
 def epsilon_at(curve: Curve, delta: float) -> float:
     """The smallest epsilon >= 0 at this delta, rounded up; infinite where there is none.
 
+    Args:
+        curve: anything that has a delta at every epsilon, such as a pair, a composition or a plan's terms.
+        delta: the delta that must hold.
+
+    Returns:
+        The epsilon, 0 where delta holds without any.
+
     >>> from shuffledp.accounting.laws import Binomial
     >>> from shuffledp.accounting.pairs import ShiftPair
     >>> round(epsilon_at(ShiftPair(Binomial(40, 0.5)), 1e-6), 3)

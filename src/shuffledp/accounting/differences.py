@@ -82,6 +82,13 @@ class PolyaDifference(SymmetricDifference):
 
     Log-concave for shape >= 1 (a convolution of log-concave laws); for shape < 1, when users dropped
     out, it is not, and the whole curve must be summed.
+
+    Attributes:
+        shape: the part of the users whose shares are left, 1 being all of them.
+        p: the ratio of one probability to the one before it.
+
+    >>> round(PolyaDifference(1.0, 0.5).standard_deviation, 3)
+    2.0
     """
 
     shape: float

@@ -30,6 +30,13 @@ def gaussian_delta(epsilon: float, standard_deviation: float, sensitivity: float
 def gaussian_standard_deviation(privacy: Privacy, sensitivity: float = 1.0) -> float:
     """The smallest standard deviation of Gaussian noise that meets the target.
 
+    Args:
+        privacy: the (epsilon, delta) that must hold.
+        sensitivity: how far apart two neighbours' sums are.
+
+    Returns:
+        The standard deviation, in the units of the sensitivity.
+
     >>> round(gaussian_standard_deviation(Privacy(1, 1e-6)), 3)
     4.225
     """
@@ -57,7 +64,7 @@ class GaussianPair(DominatingPair):
         return exact * (1 + _ROUNDING) + _ROUNDING * float(special.ndtr(self.shift / 2 - epsilon / self.shift))
 
     def reverse(self, epsilon: float) -> float:
-        """The same: a reflection swaps the two."""
+        """Delta of Q against P, which is that of P against Q: a reflection swaps the two."""
         return self.forward(epsilon)
 
     def atoms(self) -> Atoms:

@@ -24,6 +24,13 @@ def steps_factor(epsilon: float, steps: int) -> float:
 def one_step(privacy: Privacy, steps: int) -> Privacy:
     """What one step may cost where so many together may cost this: group privacy, read backwards.
 
+    Args:
+        privacy: what must hold for all steps together.
+        steps: how many there are.
+
+    Returns:
+        The target of one step.
+
     >>> once = one_step(Privacy(1, 1e-6), 4)
     >>> once.epsilon, steps_factor(1.0, 4) * once.delta <= 1e-6
     (0.25, True)
@@ -43,6 +50,10 @@ class GroupPair(DominatingPair):
     parts of epsilon, H_epsilon(P_0||P_m) is at most the step's own delta at epsilon/m times
     1 + e^(epsilon/m) + ... + e^((m-1) epsilon/m). It holds however the steps are chosen: nothing is assumed of the
     noise.
+
+    Attributes:
+        pair: what dominates two inputs that are one step apart.
+        steps: how many steps the two inputs are apart.
 
     >>> from shuffledp.accounting.laws import DiscreteLaplace
     >>> from shuffledp.accounting.pairs import ShiftPair

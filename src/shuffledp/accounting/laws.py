@@ -159,6 +159,10 @@ def check_probability(p: float) -> None:
 class Binomial(IntegerLaw):
     """Bin(trials, p): the number of ones among independent bits. Log-concave: a sum of Bernoulli bits.
 
+    Attributes:
+        trials: how many bits there are.
+        p: the probability of a one.
+
     >>> round(Binomial(80, 0.5).standard_deviation, 3)
     4.472
     """

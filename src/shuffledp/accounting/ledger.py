@@ -23,6 +23,7 @@ from shuffledp.privacy import Privacy
 __all__ = ["LOCK_TIMEOUT", "SCHEMA", "Account", "Entry", "Ledger", "Left", "entry_document"]
 
 SCHEMA = 1
+"""The version of a ledger's file; another one is refused."""
 LOCK_TIMEOUT = 30.0
 """Seconds that a process waits for another one's change."""
 
@@ -33,7 +34,18 @@ _ENTRY_KEYS = {"time", "fingerprint", "users", "description", "epsilon", "delta"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """A ledger's content at one version: whose budget, how much, and every question so far."""
+    """A ledger's content at one version: whose budget, how much, and every question so far.
+
+    Attributes:
+        population: whose budget it is.
+        budget: the (epsilon, delta) that all questions together may spend.
+        state: open, or closed for good.
+        entries: every question so far, in order.
+        version: raised by one with every change of the file.
+
+    >>> Account(population="panel", budget=Privacy(1, 1e-6)).left().question.epsilon
+    1.0
+    """
 
     population: str
     budget: Privacy
@@ -135,6 +147,11 @@ class Account:
 class Ledger:
     """A budget's file: `open` makes it, `load` reads it, `spend` and `close` change it.
 
+    Attributes:
+        path: the file.
+        account: what was in it when it was last read.
+        timeout: how many seconds a change waits for another process's.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     ledger = Ledger.open(Path(folder) / "panel.json", "panel", Privacy(1, 1e-6))
@@ -174,7 +191,19 @@ class Ledger:
     def spend(self, entry: Entry) -> None:
         """Record a question before it is asked; if it would pass the budget, nothing is written."""
         with locked(self.path, timeout=self.timeout, parameter="ledger"):
-            self._write(self._current().with_entry(entry))
+            self._add(entry)
+
+    def spend_once(self, entry: Entry) -> bool:
+        """Record a question before it is asked, unless one of its name and plan is there; answers whether it was now.
+
+        Whether it is there is looked up under the lock: of several who charge the same at once, one does.
+        """
+        with locked(self.path, timeout=self.timeout, parameter="ledger"):
+            name = entry.description, entry.fingerprint
+            if name in {(known.description, known.fingerprint) for known in _read(self.path).entries}:
+                return False
+            self._add(entry)
+        return True
 
     def close(self) -> None:
         """Let nothing more be asked, for ever."""
@@ -200,6 +229,10 @@ class Ledger:
             raise ParameterError("ledger", str(self.path), "must be open", "it was closed and stays so")
         return current
 
+    def _add(self, entry: Entry) -> None:
+        """One more question; only under the lock."""
+        self._write(self._current().with_entry(entry))
+
     def _write(self, account: Account) -> None:
         text = json.dumps(account.document(), indent=2, allow_nan=False) + "\n"
         with whole_file(self.path, parameter="ledger") as file:
@@ -214,7 +247,19 @@ def _read(path: Path) -> Account:
 
 
 def entry_document(entry: Entry) -> dict[str, Any]:
-    """An entry as JSON."""
+    """An entry as JSON.
+
+    Args:
+        entry: a question.
+
+    Returns:
+        What stands in a ledger's file for it.
+
+    >>> entry = Entry.of_claim(time="2026-01-31T12:00:00Z", fingerprint="0" * 64, users=100,
+    ...                        description="how many", claim=Privacy(0.5, 1e-7))
+    >>> entry_document(entry)["users"], entry_document(entry)["epsilon"]
+    (100, 0.5)
+    """
     return {
         "time": entry.time,
         "fingerprint": entry.fingerprint,

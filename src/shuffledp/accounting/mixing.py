@@ -144,7 +144,7 @@ def mixing_distance(users: int, messages: int, modulus: int) -> float:
 
 
 def mixing_distance_of(batches: Iterable[tuple[int, int, int, int]]) -> float:
-    """The same for several batches at once, simulated from their sums alone: 1/2 sqrt(prod F - 1).
+    """How far the views of several batches are from simulations from their sums alone: 1/2 sqrt(prod F - 1).
 
     Each batch mixes its own shares, so k alike are about sqrt(k) times as far as one, and not k times.
 

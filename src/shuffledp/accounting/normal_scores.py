@@ -49,6 +49,18 @@ def normal_scores(noise: IntegerLaw, largest_shift: int, outside: float, longest
 
     A window of more than `longest` values is looked at in blocks: sooner done, and a little steeper.
 
+    Args:
+        noise: the law of one coordinate's noise; log-concave.
+        largest_shift: how far a user can move one coordinate, in steps of the grid.
+        outside: the probability that may be left out at either end.
+        longest: how many values are looked at one by one; a number that suits most if left out.
+
+    Returns:
+        The steepest step of the scores, and what was left out.
+
+    Raises:
+        ParameterError: a shift below 1, a probability outside (0, 1/2), or noise that is not log-concave.
+
     >>> from shuffledp.accounting.laws import Binomial
     >>> scores = normal_scores(Binomial(40_000, 0.5), largest_shift=24, outside=1e-12)
     >>> 1 < scores.steepest * Binomial(40_000, 0.5).standard_deviation < 1.002
@@ -97,7 +109,7 @@ def _steepest_by_blocks(noise: IntegerLaw, start: int, end: int) -> float:
 def _highest_log_step(
     noise: IntegerLaw, start: int, end: int, tail: Callable[[float], float], nearest: float, *, up: bool
 ) -> float:
-    """Of steps from `start` to `end`, on one side of the median, log mass + score^2 / 2 at most.
+    """The most that log mass + score^2 / 2 is for steps from `start` to `end`, on one side of the median.
 
     At the end beside the median the tail, which takes long to compute there, is at least `nearest`.
 

@@ -33,7 +33,7 @@ class Atoms:
     absolute_error: float = 0.0  # of all masses of P, and of Q, together
 
     def reversed(self) -> "Atoms":
-        """The same with P and Q swapped."""
+        """The atoms of the pair with P and Q swapped."""
         return Atoms(self.log_q, self.log_p, self.q_outside, self.p_outside, self.absolute_error)
 
     def hockey_stick(self, epsilon: float) -> float:
@@ -112,6 +112,10 @@ class ShiftPair(DominatingPair):
     For log-concave noise P/Q falls along the integers, so {P > e^eps Q} is a lower tail and
     {Q > e^eps P} an upper one: two calls of a tail function each, and the curve grows with the
     shift, so that the largest shift is the worst. Otherwise the whole curve is summed.
+
+    Attributes:
+        noise: the law of the noise, on whole numbers.
+        shift: how far apart the two neighbours' sums are.
 
     >>> from shuffledp.accounting.laws import Binomial
     >>> ShiftPair(Binomial(80, 0.5)).delta(1.0) <= 1e-6 < ShiftPair(Binomial(79, 0.5)).delta(1.0)

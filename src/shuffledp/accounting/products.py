@@ -115,7 +115,7 @@ class ProductPair(DominatingPair):
         return self._composition.delta(epsilon)
 
     def reverse(self, epsilon: float) -> float:
-        """The same: swapping the two bins of every factor swaps P and Q."""
+        """Delta of Q against P, which is that of P against Q: swapping the two bins of every factor swaps them."""
         return self.forward(epsilon)
 
     def delta(self, epsilon: float) -> float:

@@ -37,6 +37,14 @@ def shuffled_response(local_epsilon: float, users: int, symbols: int) -> Blanket
 
     All symbols but the two in question act alike, so three columns and two rows do for every k.
 
+    Args:
+        local_epsilon: what one user's response satisfies alone.
+        users: how many responses are shuffled.
+        symbols: how many answers there are, the k of k-randomized response.
+
+    Returns:
+        A curve: its delta at every epsilon, and through `epsilon_at` its epsilon.
+
     >>> round(shuffled_response(1.0, 20, 5).delta(0.5), 5)
     0.00056
     """
@@ -88,6 +96,11 @@ class OthersHoldAThird:
     As a real data set has it as a post-processing of its view, it bounds from below: for k >= 4 the
     whole view of that data set is strictly easier to tell apart.
 
+    Attributes:
+        local_epsilon: what one user's response satisfies alone.
+        users: how many responses are shuffled.
+        symbols: how many answers there are, at least three.
+
     >>> round(OthersHoldAThird(2.0, 6, 4).delta(1.0), 6)
     0.185187
     """
@@ -131,5 +144,16 @@ class OthersHoldAThird:
 
 
 def smallest_provable(exact: Curve, delta: float) -> float:
-    """An epsilon, rounded down, below which a data set refutes (epsilon, delta)-privacy."""
+    """An epsilon, rounded down, below which a data set refutes (epsilon, delta)-privacy.
+
+    Args:
+        exact: the exact curve of a real data set, such as `OthersHoldAThird`.
+        delta: the delta of the claim.
+
+    Returns:
+        The largest epsilon that the data set refutes.
+
+    >>> round(smallest_provable(OthersHoldAThird(1.0, 10_000, 5), 1e-6), 4)
+    0.0314
+    """
     return epsilon_at(exact, delta * (1 + _CURVE_ERROR))

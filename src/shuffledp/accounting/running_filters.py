@@ -16,6 +16,7 @@ is approximated: C's own coefficients are sums of powers of the poles.
 Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024 (buffered linear Toeplitz matrices) for a curator.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -73,16 +74,23 @@ class RunningFilter:
         """
         poles = np.array([*self.poles, 1.0])
         residues = _residues(poles, np.array(self.zeros))
-        later = 1 / variances
-        squares, sizes = later.copy(), later.copy()
-        for first, second in combinations_with_replacement(range(poles.size), 2):
-            times = residues[first] * residues[second] * (1 if first == second else 2)
-            term = times * _decayed(later[::-1], poles[first] * poles[second])[::-1]
-            squares += term
-            sizes += np.abs(term)
-        if not (sizes <= _CANCELLED * squares).all():
-            raise ParameterError("poles", self.poles, "must lie further apart", "make the plan again")
-        return np.asarray(np.sqrt(squares))
+        decays = [
+            (residues[first] * residues[second] * (1 if first == second else 2), Decay(poles[first] * poles[second]))
+            for first, second in combinations_with_replacement(range(poles.size), 2)
+        ]
+        lengths = np.empty_like(variances)
+        # From the last slot on, as what comes later counts.
+        for here in reversed(list(blocks_of(variances.size))):
+            later = 1 / variances[here][::-1]
+            squares, sizes = later.copy(), later.copy()
+            for times, decay in decays:
+                term = times * decay(later)
+                squares += term
+                sizes += np.abs(term)
+            if not (sizes <= _CANCELLED * squares).all():
+                raise ParameterError("poles", self.poles, "must lie further apart", "make the plan again")
+            lengths[here] = np.sqrt(squares)[::-1]
+        return lengths
 
     def visits_length(self, variances: Floats, weights: Floats, visits: int) -> float:
         """How far so many units, in as many different slots, move all that is released, at most.
@@ -139,23 +147,51 @@ class RunningFilter:
         zeros = np.array(self.zeros)
         residues = _residues(zeros, np.array([*self.poles, 1.0]))
         # The noise of slot s is w_s plus residues times memories; memory i decays by zero i and takes w_s in.
-        memories = {
-            (first, second): _decayed(variances, zeros[first] * zeros[second])
+        decays = {
+            (first, second): Decay(zeros[first] * zeros[second])
             for first, second in combinations_with_replacement(range(zeros.size), 2)
         }
-        own = variances.copy()
-        for (first, second), shared in memories.items():
-            own += residues[first] * residues[second] * (1 if first == second else 2) * shared
-        with_sum = np.zeros_like(variances)
-        for one in range(zeros.size):
-            # The covariance of a slot's noise with the memory just after it, then that of the sum with the memory.
-            taken = variances.copy()
-            for other in range(zeros.size):
-                taken += zeros[one] * residues[other] * memories[min(one, other), max(one, other)]
-            with_sum += residues[one] * _decayed(taken / weights, zeros[one])
-        return np.asarray(np.cumsum((2 * with_sum + own / weights) / weights))
+        sums = [Decay(zero) for zero in zeros]
+        found, total = np.empty_like(variances), 0.0
+        for here in blocks_of(variances.size):
+            some, each = variances[here], weights[here]
+            memories = {pair: decay(some) for pair, decay in decays.items()}
+            own = some.copy()
+            for (first, second), shared in memories.items():
+                own += residues[first] * residues[second] * (1 if first == second else 2) * shared
+            with_sum = np.zeros_like(some)
+            for one in range(zeros.size):
+                # The covariance of a slot's noise with the memory just after it, then that of the sum with the memory.
+                taken = some.copy()
+                for other in range(zeros.size):
+                    taken += zeros[one] * residues[other] * memories[min(one, other), max(one, other)]
+                with_sum += residues[one] * sums[one](taken / each)
+            terms = (2 * with_sum + own / each) / each
+            terms[0] += total
+            found[here] = np.cumsum(terms)
+            total = float(found[here][-1])
+        return found
 
 
+def blocks_of(size: int) -> Iterator[slice]:
+    """So many slots in stretches: a horizon of millions has tables of a few stretches at a time."""
+    for first in range(0, size, _BLOCK):
+        yield slice(first, min(size, first + _BLOCK))
+
+
+class Decay:
+    """Everything before, an entry j places earlier times factor^(j-1); what was before the next stretch is kept."""
+
+    def __init__(self, factor: float) -> None:
+        self._factor, self._state = factor, np.zeros(1)
+
+    def __call__(self, values: Floats) -> Floats:
+        found, self._state = scipy.signal.lfilter([0.0, 1.0], [1.0, -self._factor], values, zi=self._state)
+        return np.asarray(found)
+
+
+# Slots of which tables are computed at once.
+_BLOCK = 1 << 18
 # Deviations below this part of the largest hardly count.
 _SMALL = 0.5
 

@@ -55,6 +55,15 @@ class Entry:
     `pair` is a shift of one of the laws in `laws`, and `extra_delta` what has to be added to its delta (see
     the module, point 3). Any other pair cannot be written down, and the entry keeps the bare claim.
 
+    Attributes:
+        time: when it was asked, in ISO form with a time zone.
+        fingerprint: of the plan that was run.
+        users: how many people it was planned for.
+        description: the question in words.
+        claim: the plan's (epsilon, delta).
+        pair: what is composed; the bare claim as a pair where the plan's own cannot be written down.
+        extra_delta: what is added to the pair's delta: transport, rounding and other failures.
+
     >>> entry = Entry.of_claim(time="2026-01-31T12:00:00Z", fingerprint="0" * 64, users=100,
     ...                        description="how many", claim=Privacy(0.5, 1e-7))
     >>> entry.pair.describe()
@@ -205,6 +214,15 @@ class Left:
     budget's less what is spent. `question` is what one more question may claim and is sure to be
     accepted, whatever its noise: half of the delta that is left, and the largest epsilon with it; it is
     None where nothing more can be asked.
+
+    Attributes:
+        epsilon_spent: what was spent, at the budget's delta.
+        delta_spent: what was spent, at the budget's epsilon.
+        epsilon: the budget's epsilon less what is spent.
+        question: what one more question may claim; None where nothing more can be asked.
+
+    >>> Left(epsilon_spent=0.4, delta_spent=4e-7, epsilon=0.6, question=Privacy(0.5, 1e-7)).question.epsilon
+    0.5
     """
 
     epsilon_spent: float

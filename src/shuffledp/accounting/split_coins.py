@@ -43,7 +43,7 @@ class MixedCoinsPair(DominatingPair):
 
     @cached_property
     def _grouped(self) -> tuple[Floats, Floats, float]:
-        """The same with few numbers: more coins are a post-processing of fewer, so the smallest stands for a group."""
+        """The coins by few numbers: more are a post-processing of fewer, so the smallest stands for a group."""
         law = self.total_law
         if not isinstance(law, int):
             low, high = law.window(WINDOW_TAIL)

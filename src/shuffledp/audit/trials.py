@@ -51,6 +51,21 @@ def audit_plan(
     is what a permutation leaves. `sabotage` runs a twin with that part of
     the noise variance under the plan's claim.
 
+    Args:
+        plan: whose claim is tried.
+        bits: where the noise of all runs comes from.
+        trials: how many runs there are on each input; as many as a moderate effort allows if left out.
+        confidence: the probability with which the lower bound is right.
+        sabotage: the part of the noise variance that is left; 1 runs the plan as it is.
+        honest_fraction: the part of the users who report; the plan's own if left out.
+        progress: called with the runs that are done, and with all there are.
+
+    Returns:
+        The lower bound, what the exact epsilon is, and whether the claim stands.
+
+    Raises:
+        ParameterError: a confidence outside [0.5, 1), too few trials, or a part outside (0, 1].
+
     >>> from shuffledp import BinarySum, Privacy
     >>> plan = BinarySum.plan(users=50, privacy=Privacy(1, 1e-6))
     >>> audit_plan(plan, bits=RandomBits.seeded(1), trials=20_000).verdict

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked
 from shuffledp.cli.output import SEEDED, heading, question
 from shuffledp.cli.people import counted_rows
-from shuffledp.cli.progress import simulated, working
+from shuffledp.cli.progress import working
+from shuffledp.cli.running import MOST_MESSAGES, SMALL, Pieces, check_made_up, check_whole, held, run_plan, streams
 
 if TYPE_CHECKING:
+    from shuffledp.engines.sources import Source
     from shuffledp.protocols.plan import Plan
     from shuffledp.protocols.presentation import Presentation, View
-
-# More messages than this take a minute and a gigabyte: then the estimate comes from its own law.
-_MOST_MESSAGES = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +40,7 @@ class Answered:
         by_law: whether the answer was drawn from its own law, without messages.
         too_many: whether that was so because the messages would have been too many.
         seconds: how long it took.
+        pieces: in how many pieces it was made, and by how many processes, in words; None where all was held at once.
     """
 
     asked: Asked
@@ -54,6 +55,7 @@ class Answered:
     by_law: bool
     too_many: bool
     seconds: float
+    pieces: Pieces | None = None
 
     @property
     def shows_truth(self) -> bool:
@@ -76,6 +78,7 @@ class Answered:
             "fidelity": "law" if self.by_law else "messages",
             "messages": 0 if self.by_law else self.messages,
             "simulated": estimate.simulated,
+            **({} if self.pieces is None else self.pieces.document),
             "seconds": self.seconds,
             "reference": plan.reference(),
             "fingerprint": plan.fingerprint,
@@ -91,10 +94,14 @@ class Answered:
         plan, clipped = self.plan, self.clipped
         happened = "each device randomized its own value, a shuffler mixed the messages, the analyzer read the mix"
         about = "" if plan.messages_per_user_mean == plan.messages_per_user_max else "about "
-        how = f"{about}{self.messages:,} messages made, shuffled and read"
+        made = "made, shuffled and read" if self.pieces is None else f"made and tallied {self.pieces}"
+        how = f"{about}{self.messages:,} messages {made}"
+        if self.pieces is not None:
+            happened = "each device randomized its own value, and all messages were tallied, which no mix changes"
         if self.by_law:
             how = "from its own law, without messages"
-            how += f" (all {self.messages:,} would be too many here)" if self.too_many else ""
+            how += "" if self.pieces is None else f", its data added up {self.pieces}"
+            how += f" (all {self.messages:,} would take more than a minute)" if self.too_many else ""
         return [
             ("asked", question(plan)),
             ("what happened", "the answer was drawn from its law" if self.by_law else happened),
@@ -131,6 +138,7 @@ def answered(
     with_truth: bool = False,
     view: "Callable[[Plan], View | None] | None" = None,
     shown: bool = True,
+    engine: EngineAsked = HERE,
 ) -> Answered:
     """Plan, run and present what is asked of a file's values, or of made-up ones.
 
@@ -146,29 +154,49 @@ def answered(
         with_truth: whether facts without noise may be shown.
         view: which part of the answer is shown, for this plan.
         shown: whether a person watches.
+        engine: where the work is done, if it is much.
     """
-    bits = options.bits_of(seed)
+    # A seed that is none is refused before anything else.
+    options.bits_of(seed)
+    shows_truth = with_truth or synthetic
     with working(asked.at_first(file), shown=shown):
-        plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
+        found = None if shows_truth else asked.in_pieces(file, column, columns, clip=clip, least=SMALL)
+        if found is not None and not streams(found[0], fast=_by_law(found[0], fast)):
+            found = None
+        if found is None:
+            if file is not None:
+                check_whole(file, asked, engine, words=asked.reads_words, columns=len((columns or "").split(",")))
+            else:
+                check_made_up(asked.users, engine)
+            plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
+            source: Source = held(values)
+        else:
+            plan, source = found
     # By the plan and not by these values: how many messages they make is a fact about people.
     messages = round(plan.users * plan.messages_per_user_mean)
-    too_many = not fast and messages > _MOST_MESSAGES
-    by_law = fast or too_many
+    by_law = _by_law(plan, fast)
+    too_many = by_law and not fast
     looked_at = None if view is None else view(plan)
-    estimate, seconds = simulated(plan, values, bits=bits, fast=by_law, shown=shown)
-    shows_truth = with_truth or synthetic
+    ran = run_plan(plan, source, engine, seed=seed, fast=by_law, shown=shown)
     truth = plan.true_value(values) if shows_truth else None
+    clipped, left_out = (unlike.clipped, unlike.left_out) if found is None else (ran.clipped, None)
     return Answered(
         asked=asked,
         plan=plan,
-        estimate=estimate,
-        presented=plan.present(estimate, truth, looked_at),
+        estimate=ran.estimate,
+        presented=plan.present(ran.estimate, truth, looked_at),
         truth=truth,
-        clipped=unlike.clipped if shows_truth else None,
-        rows=counted_rows(plan, unlike, file=file, shows_truth=shows_truth),
-        left_out=unlike.left_out if shows_truth else None,
+        clipped=clipped if shows_truth else None,
+        rows=counted_rows(plan, unlike, file=file, shows_truth=shows_truth) if found is None else None,
+        left_out=left_out if shows_truth else None,
         messages=round(plan.users * plan.mean_messages(values)) if shows_truth else messages,
         by_law=by_law,
         too_many=too_many,
-        seconds=seconds,
+        seconds=ran.seconds,
+        pieces=ran.pieces,
     )
+
+
+def _by_law(plan: "Plan", fast: bool) -> bool:
+    """Whether the answer is drawn from its law: it was asked for, or messages would take too long."""
+    return fast or plan.users * plan.messages_per_user_mean > MOST_MESSAGES

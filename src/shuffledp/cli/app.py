@@ -6,6 +6,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from shuffledp.cli.audit import audit
+from shuffledp.cli.batch import batch_app
 from shuffledp.cli.campaign import campaign_app
 from shuffledp.cli.count import count
 from shuffledp.cli.demo import demo_app
@@ -87,6 +88,7 @@ COMMANDS: dict[str, dict[str, Any]] = {
         "estimate": estimate,
         "doctor": doctor,
     },
+    "Files of messages": {"batch": batch_app},
     "Papers": {"papers": papers_app},
 }
 """Every command by its name, in the panels of the help text."""

@@ -9,15 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.said import Said
 from shuffledp.errors import ParameterError, ShuffleDPError
+from shuffledp.files import is_there
 from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.cli.days import DayRange
+    from shuffledp.cli.file_values import FileSource, FileValues
     from shuffledp.cli.people import Unlike
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
     from shuffledp.tables.missing import Missing
+    from shuffledp.tables.pieces import Cut
     from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
@@ -190,10 +193,77 @@ class Asked:
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
         """
-        from shuffledp.cli.domains import columns_read, read_values, refuse_data
-        from shuffledp.cli.people import Rows, Unlike, check_groups, read_groups
+        from shuffledp.cli.people import Rows, Unlike
+
+        said = self._file_values(file, column, columns, clip=clip)
+        values = said.own(self.reading)
+        rows = Rows.of(file, self.whose.get("user"), self._at_most, reading=self.reading)
+        # A plan takes seconds: a row that is in no group is found before.
+        groups = said.group_codes(self.reading)
+        people = len(values) if rows is None else rows.people
+        plan = self._plan_for(
+            said, people, values.shape[1] if said.in_rows else 1, "rows" if rows is None else "people"
+        )
+        checked, clipped = said.checked(plan, values, groups, rows)
+        return plan, checked, Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
+
+    def in_pieces(
+        self, file: Path | None, column: str | None, columns: str | None, *, clip: bool, least: int
+    ) -> "tuple[Plan, FileSource] | None":
+        """As `with_file`, where a file of more than so many rows can be read in pieces; None where it cannot.
+
+        Args:
+            file: CSV, Parquet or .npy, with a row a person.
+            column: the file's only column that is read.
+            columns: several columns, where a person's value has several numbers.
+            clip: whether values outside the domain are brought into it.
+            least: files of no more rows are read whole.
+        """
+        from shuffledp.cli.file_values import FileSource, cut_for
+
+        if file is None or self.reading is None or self.whose.get("user") or self._at_most is not None:
+            return None
+        # A row of text has two bytes, or its owner no value.
+        if file.suffix.lower() not in (".parquet", ".npy") and is_there(file) and file.stat().st_size <= 2 * least:
+            return None
+        said = self._file_values(file, column, columns, clip=clip)
+        found = cut_for(said, self.reading)
+        if found is None or found.rows <= least:
+            return None
+        # What a piece is like is seen before a plan, which takes seconds, is made.
+        width = said.own(self._first_piece(found)).shape[1] if said.in_rows else 1
+        plan = self._plan_for(said, found.rows, width, "rows")
+        return plan, FileSource(said, found, self.reading, plan)
+
+    def _first_piece(self, found: "Cut") -> "Reading":
+        from shuffledp.tables.pieces import PieceReader
+
+        return PieceReader(found, self.reading, {}).reading(0)  # type: ignore[arg-type]
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether a value is a text in the file."""
+        reads = self.family.reads if self.loaded is None else self.loaded.domain.row.reads
+        return reads == "words" or self.days is not None
+
+    @property
+    def users(self) -> int:
+        """How many users are asked for, where that was said."""
+        return self.loaded.users if self.loaded is not None else int(self.request.get("users") or 0)
+
+    @property
+    def _at_most(self) -> int | None:
+        """How many rows of one person count; None where a row is a person."""
+        found: int | None = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
+        return found
+
+    def _file_values(self, file: Path, column: str | None, columns: str | None, *, clip: bool) -> "FileValues":
+        """What is read of a file for the plan that is asked for; what is wrong with the question is refused."""
+        from shuffledp.cli.domains import columns_read, refuse_data
+        from shuffledp.cli.file_values import FileValues
+        from shuffledp.cli.people import check_groups
         from shuffledp.protocols.domains.domain import Categories
-        from shuffledp.protocols.domains.public_values import check_public, check_public_number, with_missing
+        from shuffledp.protocols.domains.public_values import check_public, with_missing
 
         known: dict[str, Any] = {}
         reads: str
@@ -213,49 +283,36 @@ class Asked:
             axes = known.get("domain", ())
             reads = getattr(axes[0], "reads", self.family.reads) if axes else self.family.reads
             in_rows = reads == "rows" or "dimension" in known or "radius" in known or len(known.get("domain", ())) > 1
-        reads = "words" if self.days is not None else reads
-        asked: list[str | None] = [None]
+        words = (reads if self.days is None else "words") == "words"
         if self.reading is not None:
             asked = columns_read(file, column, columns, in_rows=in_rows, reading=self.reading)
             for name in asked:
-                check_public(self.reading.missing.of_column(name), named, words=reads == "words")
-            public = self._public(self.reading.missing, asked)
-        values = read_values(
-            file, column, columns, named=named, in_rows=in_rows, words=reads == "words", reading=self.reading
-        )
-        if self.days is not None:
-            values = self.days.numbers(values, clip=clip)
-        at_most = self.typed.get("at_most") if self.loaded is None else self.loaded.domain.most_rows
-        rows = Rows.of(file, self.whose.get("user"), at_most, reading=self.reading)
-        # A plan takes seconds: a row that is in no group is found before.
+                check_public(self.reading.missing.of_column(name), named, words=words)
+            self._public(self.reading.missing, asked)
         listed = known.get("groups") if self.loaded is None else self.loaded.domain.group_list
-        groups = read_groups(file, self.whose.get("by"), listed, self.reading)
+        return FileValues(file, column, columns, named, in_rows, words, self.days, clip, self.whose.get("by"), listed)
+
+    def _plan_for(self, said: "FileValues", people: int, width: int, what: str) -> "Plan":
+        """The plan for so many people of a file, each with so many numbers; `what` is what the file has of them."""
+        from shuffledp.cli.domains import columns_read
+        from shuffledp.protocols.domains.public_values import check_public_number
+
         users = self.request.get("users")
-        more = {"users": (len(values) if rows is None else rows.people) if users is None else users}
-        if in_rows and reads != "rows" and "domain" not in known:
-            more["dimension"] = known.get("dimension", values.shape[1])
+        more = {"users": people if users is None else users}
+        if self.loaded is None and said.in_rows and self.family.reads != "rows":
+            known = self._known()
+            if "domain" not in known:
+                more["dimension"] = known.get("dimension", width)
         plan = self.plan(**more)
-        people = len(values) if rows is None else rows.people
         try:
             plan.check_reports(people)
         except ShuffleDPError:
-            what = "rows" if rows is None else "people"
             way_out = f"make a plan for as many users as the file has {what}"
             raise ParameterError(what, people, f"must be the plan's {plan.users} users", way_out) from None
-        if self.reading is not None and named is None:
-            check_public_number(public, plan.domain, asked)
-        # Codes of categories were made while the file was read; nothing can be outside of them.
-        one = plan.domain.row
-        own, clipped = one.clip_own_values(values) if clip and named is None else (values, 0)
-        if rows is None and groups is None:
-            return plan, plan.check_values(own if named is not None else plan.encode(own)), Unlike(clipped)
-        checked = one.check_values(own if named is not None else one.encode(own))
-        if groups is not None:
-            checked = plan.domain.with_groups(groups, checked)
-        if rows is not None:
-            checked = rows.gathered(plan.domain, checked)
-        unlike = Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
-        return plan, plan.check_values(checked), unlike
+        if self.reading is not None and said.named is None:
+            columns = columns_read(said.file, said.column, said.columns, in_rows=said.in_rows, reading=self.reading)
+            check_public_number(self._public(self.reading.missing, columns), plan.domain, columns)
+        return plan
 
     def _public(self, missing: "Missing", columns: "list[str | None]") -> "Missing":
         """What people without a value report; a public day as the number that it is read as."""

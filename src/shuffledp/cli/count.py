@@ -1,6 +1,5 @@
 """`shuffledp count`: a private running count, sum or histogram over a file, with k concurrent shufflers."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,10 +8,11 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, facts, heading, next_steps, print_json, question, show
 from shuffledp.cli.people import counted_rows
-from shuffledp.cli.progress import users_reporting, working
+from shuffledp.cli.progress import working
 from shuffledp.cli.said import YOUR_FILE
 
 _MOST_NAMED = 10
@@ -27,6 +27,7 @@ Every = Annotated[bool, typer.Option("--every", help="A row for every user, not 
 
 
 @options.takes_plan("counter", domain=_COUNTER, without=("method", "max_messages", "constants"))
+@on_engine
 def count(
     asked: Asked,
     file: options.OptionalFile = None,
@@ -40,6 +41,7 @@ def count(
     with_truth: options.WithTruth = False,
     fast: options.Fast = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """A private running count, sum or histogram over a file: estimates, bounds, a table and a picture.
@@ -49,23 +51,22 @@ def count(
     """
     import numpy as np
 
-    from shuffledp.protocols.presentation import Presentation
-    from shuffledp.simulation.running_truth import RunningTruth, estimates_at
+    from shuffledp.cli.count_runs import SMALL, Wanted, count_at_once, count_in_stretches
 
     if asked.file is None:
         asked = replace(asked, typed={"shufflers": _SHUFFLERS, **asked.typed})
     kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(file, *asked.reads))
+    wanted = Wanted(kept.table, every, kept.picture is not None, with_truth or synthetic)
     bits = options.bits_of(seed)
     plan: Any
     with working("planning batches", shown=not as_json):
-        plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=False)
-    started = time.perf_counter()
-    with users_reporting(len(values), shown=not (fast or as_json)) as progress:
-        estimates = plan.learner().run(values, bits=bits, fast=fast, progress=progress)
-    seconds = time.perf_counter() - started
+        plan, source, unlike = _people(asked, file, column, columns, seed, synthetic=synthetic, fast=fast)
+    if fast or source.rows <= SMALL:
+        ran = count_at_once(plan, source.values, wanted, bits=bits, fast=fast, shown=not as_json)
+    else:
+        ran = count_in_stretches(plan, source, wanted, engine, seed=seed, shown=not as_json)
+    estimates, truth, seconds = ran.estimates, ran.truth, ran.seconds
     closing = estimates.times
-    times = np.arange(1, estimates.users + 1) if every else closing
-    truth = RunningTruth.of(estimates, values) if with_truth or synthetic else None
     last, batches = estimates.at(estimates.users), estimates.batches
     document = {
         **heading(plan, "method"),
@@ -80,22 +81,23 @@ def count(
         "uncounted": estimates.uncounted,
         "truth": truth and truth.at_the_end,
         "largest_error": truth and truth.largest_error,
-        "rows": int(times.size) if kept.table is not None else 0,
+        "rows": ran.rows,
         "fidelity": "law" if fast else "messages",
         "simulated": estimates.simulated,
+        **({} if ran.engine is None else {"engine": ran.engine}),
         "seconds": seconds,
         "fingerprint": plan.fingerprint,
         **kept.named,
     }
     if kept.picture is not None:
         _draw(plan, estimates, closing, truth and truth.at_closing, columns, kept.picture, column)
-    rows_of_table = _columns(plan, times, estimates_at(estimates, times)) if kept.table is not None else {}
-    replace(kept, picture=None).write(document, Presentation((), columns=rows_of_table))
+    replace(kept, picture=None, table=None).write(document)
     if as_json:
         print_json(document)
         return
     total, unit = plan.domain.total, plan.unit
-    how = "from its own law" if fast else "every message made, shuffled and read"
+    how = "every message made, shuffled and read" if ran.engine is None else "every message made and counted in parts"
+    how = "from its own law" if fast else how
     with np.printoptions(suppress=True):
         at_the_end = str(last)
     rows = [
@@ -130,6 +132,45 @@ def count(
     )
 
 
+def _people(
+    asked: Asked, file: Path | None, column: str | None, columns: str | None, seed: int | None, **how: bool
+) -> tuple[Any, Any, Any]:
+    """The plan, everybody's values, and which of them do not count as they are; few are held, and read whole.
+
+    Args:
+        asked: what was asked for.
+        file: the file.
+        column: the only column that is read.
+        columns: several columns, where a person's value has several numbers.
+        seed: makes made-up values repeatable.
+        **how: whether there is no file (`synthetic`), and whether estimates come from their law (`fast`).
+    """
+    from shuffledp.cli.count_runs import SMALL
+    from shuffledp.cli.people import Unlike
+    from shuffledp.engines.made_up import MadeUp
+    from shuffledp.engines.sources import Held
+
+    if not how["fast"] and not how["synthetic"]:
+        found = asked.in_pieces(file, column, columns, clip=False, least=SMALL)
+        if found is not None:
+            return *found, Unlike()
+    users = asked.loaded.users if asked.loaded is not None else asked.request.get("users") or 0
+    # What is said of a file beside made-up data is refused below.
+    of_file = (file, column, columns, *asked.whose.values(), *asked.said_of_files)
+    if users > SMALL and how["synthetic"] and not how["fast"] and not any(of_file):
+        plan = asked.plan()
+        return plan, MadeUp(plan, _some_seed() if seed is None else seed), Unlike()
+    plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=how["synthetic"], clip=False)
+    return plan, Held(values), unlike
+
+
+def _some_seed() -> int:
+    """A seed that nobody chose."""
+    from shuffledp.randomness import RandomBits
+
+    return int(RandomBits.secure().words(1)[0])
+
+
 def _not_counted(estimates: Any) -> str | None:
     """Who is in no batch that filled, where the plan does not say so itself: fewer may have come than it is for."""
     if estimates.uncounted == estimates.plan.uncounted:
@@ -148,22 +189,6 @@ def _by_name(plan: Any, last: Any) -> list[tuple[str, str]]:
     said = ", ".join(f"{named.name(int(code))} {last.value[code]:,.0f}" for code in largest)
     more = f" and {named.size - _MOST_NAMED:,} more" if named.size > _MOST_NAMED else ""
     return [("the largest" if more else "by name", said + more)]
-
-
-def _columns(plan: Any, times: Any, estimates: Any) -> dict[str, Any]:
-    """Columns of the table: a band for one number, one bound for several."""
-    import numpy as np
-
-    bound = plan.error_bound
-    if plan.domain.coordinates == 1:
-        # So many people cannot have less or more than this together.
-        domain = plan.domain
-        least, most = ((domain.origin + end * domain.step) * times for end in (domain.lowest, domain.highest))
-        lower, upper = (np.clip(ends, least, most) for ends in (estimates - bound, estimates + bound))
-        return {"time": times, "estimate": estimates, "lower": lower, "upper": upper}
-    names = plan.domain.coordinate_names()
-    columns = {f"estimate_{name}": estimates[:, place] for place, name in enumerate(names)}
-    return {"time": times, **columns, "bound": np.full(times.size, bound)}
 
 
 def _draw(

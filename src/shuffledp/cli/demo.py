@@ -195,7 +195,7 @@ def _pending(reports: int) -> str | None:
 
 
 def _planned(users: int, shufflers: int, noise: str, privacy: Privacy) -> "Plan":
-    """Of a few more people, if need be: the last slot is full when everybody has come, so that all are counted."""
+    """A plan for as many people or more: the last slot is full when everybody has come, so that all are counted."""
     from shuffledp.protocols.catalogue import PROTOCOLS
 
     asked: dict[str, Any] = {"shufflers": shufflers, "privacy": privacy, "method": noise}

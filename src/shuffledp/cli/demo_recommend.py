@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from shuffledp.simulation.environments.two_topics import Readers, TwoTopics
 
 SIMULATIONS = 200
-"""Of every policy, beside the live run."""
+"""How many runs of every policy are simulated beside the live one."""
 
 Choice = Literal["confidence", "posterior"]
 

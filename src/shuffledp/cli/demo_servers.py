@@ -108,7 +108,7 @@ def hop_folder(run: Path, number: int) -> Path:
 
 
 def _typed(run: Path, urls: list[str], hops: int) -> Iterator[tuple[str, str, tuple[str, ...]]]:
-    """Of each server its role, its address, and what is typed for it; the analyzer, which is last, first."""
+    """Each server's role, its address, and what is typed for it; the analyzer, which is last, first."""
     front = hop_folder(run, 1) if hops else run / "keys"
     asked = ("--fill-from", urls[0], "--fill-token", str(front / "read.token"))
     yield "analyzer", urls[-1], ("analyzer", "--keys", str(run / "keys"), *asked)

@@ -8,6 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
@@ -19,6 +20,7 @@ _DOMAIN = ("groups", "other_group", "low", "high", "at_most")
 
 
 @options.takes_plan("grouped-rate", "grouped-mean", domain=_DOMAIN, without=("users", "noise", "constants"))
+@on_engine
 def difference(
     asked: Asked,
     file: options.File,
@@ -33,6 +35,7 @@ def difference(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """The difference of two groups' rates, or means with --low and --high: an A/B test in which groups are private."""
@@ -51,6 +54,7 @@ def difference(
         with_truth=with_truth,
         view=check_pair,
         shown=not as_json,
+        engine=engine,
     )
     plan: Any = answer.plan
     names, (first, second) = plan.group_names, pair

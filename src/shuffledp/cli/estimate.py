@@ -1,5 +1,6 @@
 """`shuffledp estimate`: what the analyzer knows by now."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,8 +11,7 @@ from shuffledp.cli.output import facts, print_json, show, table
 from shuffledp.cli.servers import calls_to
 
 if TYPE_CHECKING:
-    from shuffledp.service.task import Task
-
+    from shuffledp.protocols.plan import Plan
 
 _AT_A_TIME = 1000
 
@@ -39,7 +39,7 @@ def estimate(
         named = {} if plan.domain.named is None else {"categories": plan.domain.named.names()}
         print_json({"schema": 1, **newest, **named} | ({} if releases is None else {"releases": releases}))
         return
-    _tell(task, newest)
+    tell_estimate(plan, newest, [("task", task.id[:12])])
     if releases is not None:
         rows = (
             (
@@ -64,11 +64,18 @@ def _history(calls: Any, path: str) -> list[dict[str, Any]]:
             return found
 
 
-def _tell(task: "Task", newest: dict[str, Any]) -> None:
+def tell_estimate(plan: "Plan", newest: Mapping[str, Any], of: Sequence[tuple[str, str | None]]) -> None:
+    """Show a release, or that there is none yet.
+
+    Args:
+        plan: what was asked.
+        newest: the release as JSON.
+        of: what it is a release of, as rows of facts.
+    """
     from shuffledp.service.presenting import counted, error_in_words, in_words, presented
 
-    plan, dropped, void = task.plan, newest.get("dropped"), newest.get("void")
-    rows: list[tuple[str, str | None]] = [("task", task.id[:12]), ("asked", plan.question)]
+    dropped, void = newest.get("dropped"), newest.get("void")
+    rows: list[tuple[str, str | None]] = [*of, ("asked", plan.question)]
     opening = newest.get("opening")
     under_way = None if opening is None else f"opening batch {opening['batch']:,} of {opening['of']:,}"
     if newest.get("estimate") is None:
@@ -85,7 +92,7 @@ def _tell(task: "Task", newest: dict[str, Any]) -> None:
     rows += [
         ("privacy", f"epsilon {plan.privacy.epsilon:g}, delta {plan.privacy.delta:g}, for the whole task"),
         ("it rests on", plan.rests_on),
-        ("batches read", f"{newest.get('released_batches', 0):,}"),
+        ("batches read", f"{newest['released_batches']:,}" if "released_batches" in newest else None),
         ("under way", None if newest.get("estimate") is None else under_way),
         ("dropped", f"{dropped:,} malformed messages; the estimate is of the others" if dropped else None),
         ("void", f"{void:,} batches were spoiled and count for nothing" if void else None),

@@ -22,10 +22,10 @@ _SLOPES = {
     **{"error": "slope", "ones_error": "ones_slope", "bound": "bound_slope"},
     **{"without_log": "slope_without_log", "bound_without_log": "bound_slope_without_log"},
 }
-"""Of what a slope is, and its name in JSON."""
+"""The name in JSON of every slope, by what it is the slope of."""
 
 
-@experiment()
+@experiment(swept=True)
 def experiment_counter(
     going: Going,
     shufflers: Shufflers = "1,2,3",

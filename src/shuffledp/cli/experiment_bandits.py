@@ -57,7 +57,7 @@ CURVES = ("times", "curve_mean", "curve_standard_error")
 _OTHER = ("#55a868", "-")
 
 
-@experiment()
+@experiment(swept=True)
 def experiment_arms(
     going: Going,
     arms: Arms = 10,
@@ -130,7 +130,7 @@ def _draw_arms(result: "ArmsRegret", picture: Path) -> None:
     draw_lines(picture, [panels], against="users", measures="regret", title=title)
 
 
-@experiment()
+@experiment(swept=True)
 def experiment_linucb(
     going: Going,
     file: Log = None,

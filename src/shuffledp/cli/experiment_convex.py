@@ -16,7 +16,7 @@ Largest = Annotated[int, typer.Option("--largest", help="The most users; two siz
 Instances = Annotated[int, typer.Option("--instances", help="Runs at each point.", metavar="I")]
 
 
-@experiment()
+@experiment(swept=True)
 def experiment_convex(
     going: Going, largest: Largest = 1_000_000, instances: Instances = 40, seed: options.FixedSeed = 1
 ) -> Told:

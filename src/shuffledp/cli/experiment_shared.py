@@ -5,16 +5,22 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from shuffledp.cli import options
-from shuffledp.cli.kept import KeptFiles
+from shuffledp.cli.engine_options import ENGINE, HERE, EngineAsked
+from shuffledp.cli.kept import KeptFiles, check_new
 from shuffledp.cli.output import next_steps, print_json, show, table
 from shuffledp.cli.progress import of_how_much
 
 T = TypeVar("T")
+
+Resume = Annotated[
+    Path | None,
+    typer.Option("--resume", help="Keep every row in this file, and skip those in it.", metavar="FILE"),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +34,24 @@ class Going:
     picture: Path | None
     as_json: bool
     csv: Path | None = None
+    engine: EngineAsked = HERE
+    resume: Path | None = None
 
     def measured(self, what: str, experiment: Callable[..., T], **asked: Any) -> T:
         """What an experiment finds; a person sees a bar meanwhile, with a word about what is done."""
         with of_how_much(what, shown=not self.as_json) as progress:
-            return experiment(progress=progress, **asked)
+            if self.engine == HERE or "workers" not in asked:
+                return experiment(progress=progress, **asked)
+            with self.engine.open() as engine:
+                return experiment(progress=progress, engine=engine, **asked)
 
     @property
     def kept(self) -> dict[str, Any]:
         """In how many processes rows are measured; they are kept beside a picture or a table: a second run goes on."""
         beside = self.csv if self.picture is None else self.picture
         cache = None if beside is None else beside.with_name(beside.name + ".rows.json")
-        return {"workers": min(os.cpu_count() or 1, 8), "cache": cache}
+        cells = {} if self.resume is None else {"cells": self.resume}
+        return {"workers": min(os.cpu_count() or 1, 8), "cache": cache, **cells}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +71,18 @@ class Told:
     """What --csv writes: a dataclass a row, of numbers and words; lists in it are left out."""
 
 
-def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Callable[..., None]]:
-    """Make a command of a function that is `Going` and has options of its own: --picture and --json are added."""
+def experiment(*, pictured: bool = True, swept: bool = False) -> Callable[[Callable[..., Told]], Callable[..., None]]:
+    """Make a command of a function that is `Going` and has options of its own: --picture and --json are added.
+
+    Args:
+        pictured: whether it can be drawn and written as a table.
+        swept: whether it measures many rows apart from each other: on any engine, and gone on with after a stop.
+    """
     shared: dict[str, tuple[Any, Any]] = {}
     if pictured:
         shared = {"out": (options.Out, None), "picture": (options.Picture, None), "csv": (options.Csv, None)}
+    if swept:
+        shared |= {"resume": (Resume, None), **ENGINE}
     shared["as_json"] = (options.AsJson, False)
 
     def decorate(run: Callable[..., Told]) -> Callable[..., None]:
@@ -73,14 +92,18 @@ def experiment(*, pictured: bool = True) -> Callable[[Callable[..., Told]], Call
             out: Path | None = None,
             picture: Path | None = None,
             csv: Path | None = None,
+            resume: Path | None = None,
             **asked: Any,
         ) -> None:
+            engine = EngineAsked.of(asked) if swept else HERE
             kept = KeptFiles.at(out=out, picture=picture, csv=csv, reads=(asked.get("file"),))
             if kept.table is not None:
                 from shuffledp.tables.written import check_table_path
 
                 check_table_path(kept.table, "csv")
-            told = run(Going(kept.picture, as_json, kept.table), **asked)
+            if resume is not None:
+                check_new("resume", resume, (kept.picture, kept.table, kept.document))
+            told = run(Going(kept.picture, as_json, kept.table, engine, resume), **asked)
             if kept.table is not None:
                 write_rows(kept.table, told.rows)
             _tell(told, kept, as_json, *_promise(asked))

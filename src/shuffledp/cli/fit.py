@@ -2,12 +2,13 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import target as target_of
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.fit_data import (
     FitData,
     check_files_differ,
@@ -26,6 +27,9 @@ from shuffledp.cli.progress import of_how_much
 from shuffledp.cli.said import Said
 from shuffledp.cli.warned import kept_warnings
 from shuffledp.errors import DataError, ParameterError
+
+if TYPE_CHECKING:
+    from shuffledp.cli.fit_pieces import FilePeople
 
 FitTask = Literal["classification", "regression"]
 Estimator = Literal["auto", "logistic", "svc", "ridge", "huber", "poisson"]
@@ -71,6 +75,7 @@ Report = Annotated[
 
 
 @options.reads_file
+@on_engine
 def fit(
     context: typer.Context,
     file: options.File,
@@ -102,6 +107,7 @@ def fit(
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
     reading: Any = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """A private classifier or regression from a file: a model, its guarantee, and how it learned."""
@@ -141,7 +147,14 @@ def fit(
     kept_out = (0.1 if holdout is None else holdout) if with_truth else 0.0
     words = words_of(target, labels, lists)
     is_label = task == "classification"
-    data = read_fit_data(file, target, features, kept_out, seed, labels=is_label, words=words, reading=reading)
+    how = {"labels": is_label, "words": words, "reading": reading}
+    from shuffledp.cli.fit_pieces import people_in_pieces
+
+    data: FitData | FilePeople | None = people_in_pieces(
+        file, target, features, seed, engine, with_truth=with_truth, **how
+    )
+    if data is None:
+        data = read_fit_data(file, target, features, kept_out, seed, **how)
     numeric = [name for name in data.names if name not in words]
     if bounds is None and feature_norm is None and numeric:
         problem = f"must say what {', '.join(numeric[:3])} may be: it cannot be read from people's rows unpaid"
@@ -171,7 +184,7 @@ def fit(
     seconds = time.perf_counter() - started
     document = _document(model, data, target, task, seconds, with_truth=with_truth) | {"warnings": warned}
     curves = {}
-    if kept.picture is not None or report is not None:
+    if (kept.picture is not None or report is not None) and isinstance(data, FitData):
         curves = {
             "the private model": model.losses(*data.measured).tolist(),
             "the same solver without noise": model.twin_losses(*data.training, *data.measured).tolist(),
@@ -205,7 +218,7 @@ def estimator_class(asked: str, task: FitTask) -> Any:
         raise ParameterError("estimator", name, "needs scikit-learn", way_out) from missing
 
 
-def _say_before(model: Any, data: FitData) -> None:
+def _say_before(model: Any, data: "FitData | FilePeople") -> None:
     """Tell on standard error, before anybody is asked, that so few people may learn nothing; by the plan alone."""
     from shuffledp.errors import ShuffleDPError
     from shuffledp.learn.optimize import plan
@@ -214,7 +227,7 @@ def _say_before(model: Any, data: FitData) -> None:
     if getattr(model, "classes", ()) is None:
         return
     try:
-        words = words_before(plan(model.problem(len(data.training[1]), data.names), solver=model.solver))
+        words = words_before(plan(model.problem(data.users, data.names), solver=model.solver))
     except ShuffleDPError:
         # The fit itself says what is wrong, in the words of its options.
         return
@@ -222,7 +235,7 @@ def _say_before(model: Any, data: FitData) -> None:
         typer.echo(f"Before anything is spent: {words}.", err=True)
 
 
-def _fit(model: Any, data: FitData) -> None:
+def _fit(model: Any, data: "FitData | FilePeople") -> None:
     """Learn from a file's rows; names of categories are those of its columns."""
     import warnings
 
@@ -236,7 +249,10 @@ def _fit(model: Any, data: FitData) -> None:
         # It is among the facts that are shown.
         warnings.simplefilter("ignore", ClippedWarning)
         try:
-            model.fit(*data.training)
+            if isinstance(data, FitData):
+                model.fit(*data.training)
+            else:
+                model.fit_elsewhere(data)
         except DataError as wrong:
             said, is_place, number = wrong.problem.rpartition(" in column ")
             if wrong.parameter != "categories" or not is_place:
@@ -249,7 +265,7 @@ def _fit(model: Any, data: FitData) -> None:
 
 
 def _document(
-    model: Any, data: FitData, target: str, task: FitTask, seconds: float, *, with_truth: bool
+    model: Any, data: "FitData | FilePeople", target: str, task: FitTask, seconds: float, *, with_truth: bool
 ) -> dict[str, Any]:
     from shuffledp.learn.optimize.vacuous import proves_nothing
 
@@ -287,7 +303,7 @@ def _document(
     }
 
 
-def _measured(model: Any, data: FitData, task: FitTask) -> dict[str, Any]:
+def _measured(model: Any, data: Any, task: FitTask) -> dict[str, Any]:
     """What is read from people's rows without noise, under the names of `UNPROTECTED`."""
     import numpy as np
 

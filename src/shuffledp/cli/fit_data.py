@@ -26,6 +26,11 @@ class FitData:
     measured: "Rows"
     held_out: int
 
+    @property
+    def users(self) -> int:
+        """How many people are learned from."""
+        return len(self.training[1])
+
 
 def read_fit_data(
     file: Path,
@@ -54,12 +59,10 @@ def read_fit_data(
 
     from shuffledp.sampling.permutation import uniform_permutation
     from shuffledp.tables.complaints import CONVERT
-    from shuffledp.tables.names import column_names
 
     if not 0 <= holdout < 1:
         raise ParameterError("holdout", holdout, "must be in [0, 1)", "0.1 keeps out one row in ten")
-    there = column_names(file, reading=reading)
-    names = _named(there, target, features, file)
+    names = named_columns(file, target, features, reading=reading)
     for name in words:
         if name not in [*names, target]:
             raise DataError("categories", name, "must be a column to learn from", f"there are {', '.join(names[:10])}")
@@ -70,13 +73,7 @@ def read_fit_data(
             raise
         way_out = "say what it may be, --categories COLUMN=A,B, or leave it out, --features A,B"
         raise DataError(wrong.parameter, wrong.value, wrong.problem, way_out) from None
-    values: Any = matrix[:, -1]
-    if target in words:
-        values = values.astype(str)
-    elif labels and (values == np.round(values.astype(np.float64))).all() and np.abs(values).max() < 1 << 53:
-        values = values.astype(np.int64)
-    else:
-        values = values.astype(np.float64)
+    values = targets_of(matrix[:, -1], is_text=target in words, labels=labels)
     matrix = np.asarray(matrix[:, :-1], dtype=np.float64) if set(words) <= {target} else matrix[:, :-1]
     held = round(holdout * len(matrix))
     if held == len(matrix):
@@ -85,6 +82,30 @@ def read_fit_data(
     last, first = np.sort(order[:held]), np.sort(order[held:])
     training = (matrix[first], values[first])
     return FitData(names, training, (matrix[last], values[last]) if held else training, held)
+
+
+def targets_of(values: Any, *, is_text: bool, labels: bool) -> Any:
+    """Targets of a file as a model takes them: text, whole numbers that are labels, or numbers.
+
+    Args:
+        values: as they were read.
+        is_text: whether they are text.
+        labels: whether whole numbers are labels.
+    """
+    import numpy as np
+
+    if is_text:
+        return values.astype(str)
+    if labels and (values == np.round(values.astype(np.float64))).all() and np.abs(values).max() < 1 << 53:
+        return values.astype(np.int64)
+    return values.astype(np.float64)
+
+
+def named_columns(file: Path, target: str, features: str | None, *, reading: "Reading | None") -> list[str]:
+    """The columns to learn from; a target or a column that is not there is refused."""
+    from shuffledp.tables.names import column_names
+
+    return _named(column_names(file, reading=reading), target, features, file)
 
 
 def read_rows(

@@ -8,9 +8,11 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, WIDE, facts, heading, next_steps, print_json, show
 from shuffledp.cli.progress import working
+from shuffledp.cli.running import SMALL, check_whole, run_plan
 
 Alphabet = Annotated[
     str | None,
@@ -19,6 +21,7 @@ Alphabet = Annotated[
 
 
 @options.takes_plan("heavy-hitters", domain=(), without=("users", "noise", "constants", "plan_file"))
+@on_engine
 def heavy_hitters(
     asked: Asked,
     file: options.File,
@@ -32,6 +35,7 @@ def heavy_hitters(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """The most frequent strings of a file's column, in a domain nobody can list, level by level of a prefix tree."""
@@ -43,11 +47,21 @@ def heavy_hitters(
 
     kept = KeptFiles.at(out=out, csv=csv, reads=(file,), no_picture="cannot be drawn: the answer is a list of strings")
     asked.target(users=1)
-    texts = read_texts(file, column, reading=asked.reading)
     given = {"length": length, "top": top, "alphabet": alphabet, "keep": keep}
     typed = {name: value for name, value in given.items() if value is not None}
-    search: Any = replace(asked, typed=typed).plan(users=len(texts))
-    strings = search.as_bytes(texts.distinct)[texts.where]
+    search: Any
+    strings: Any = None
+    with working(f"reading {file.name}", shown=not as_json):
+        streamed = None
+        if not (with_truth or fast):
+            streamed = replace(asked, typed=typed).in_pieces(file, column, None, clip=False, least=SMALL)
+        if streamed is None:
+            check_whole(file, asked, engine, words=True)
+            texts = read_texts(file, column, reading=asked.reading)
+            search = replace(asked, typed=typed).plan(users=len(texts))
+            strings = search.as_bytes(texts.distinct)[texts.where]
+        else:
+            search = streamed[0]
     planned = dict(search.facts())
     promise = planned["finds"]
     if not as_json:
@@ -61,8 +75,13 @@ def heavy_hitters(
 
     started = time.perf_counter()
     bits = options.bits_of(seed)
-    with working("asking level after level", shown=not as_json):
-        found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
+    pieces = None
+    if streamed is None:
+        with working("asking level after level", shown=not as_json):
+            found = search_heavy_hitters(search, strings, bits=bits, fast=fast, progress=tell)
+    else:
+        ran = run_plan(search, streamed[1], engine, seed=seed, fast=False, shown=not as_json, told=tell)
+        found, pieces = ran.estimate.found, ran.pieces
     seconds = time.perf_counter() - started
     # The truth is nobody's to see unless somebody asks for it: without it, what is printed is private.
     true: dict[str, int] = {}
@@ -85,6 +104,7 @@ def heavy_hitters(
         "true_top": true_top and [{"string": name, "count": count} for name, count in true_top.items()],
         "fidelity": "law" if fast else "messages",
         "simulated": not bits.is_secure,
+        **({} if pieces is None else pieces.document),
         "seconds": seconds,
         "fingerprint": search.fingerprint,
         **kept.named,
@@ -112,7 +132,7 @@ def heavy_hitters(
         ("intervals", f"all of them hold in 95% of runs{scaled}"),
         ("found", f"{len(found)}{of_these}"),
         ("trusted", search.trusted),
-        ("ran", f"{'by law' if fast else 'message by message'} in {seconds:.2f} s"),
+        ("ran", f"{'by law' if fast else 'message by message'}{(pieces and f', {pieces},') or ''} in {seconds:.2f} s"),
         ("protects", None if bits.is_secure else SEEDED),
         ("cut", f"{cut:,} strings were longer than {length} bytes" if cut else None),
         *kept.facts,

@@ -8,6 +8,7 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
@@ -23,6 +24,7 @@ IsPublic = Annotated[bool, typer.Option("--domain-is-public", help="Allow --doma
     domain=("domain", "categories", "other", "at_most", "groups", "other_group"),
     without=("users", "noise"),
 )
+@on_engine
 def histogram(
     asked: Asked,
     file: options.File,
@@ -38,6 +40,7 @@ def histogram(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """A private histogram of a file's column: how many people have each category, and how far off that is."""
@@ -58,6 +61,7 @@ def histogram(
         with_truth=with_truth,
         view=lambda plan: View(top=top, names=looked_up(names, plan.domain.named)),  # type: ignore[arg-type]
         shown=not as_json,
+        engine=engine,
     )
     plan, estimate, presented = found.plan, found.estimate, found.presented
     categories: Any = plan.domain.named

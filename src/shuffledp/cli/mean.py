@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 from shuffledp.cli import options
 from shuffledp.cli.answering import Answered, answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, answer_numbers, tell_numbers
 from shuffledp.errors import ParameterError
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     without=("users", "noise"),
     days=True,
 )
+@on_engine
 def private_mean(
     asked: Asked,
     file: options.File,
@@ -30,10 +32,11 @@ def private_mean(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """The mean of a file's column, each number or day between --low and --high; weighted by a second one if asked."""
-    how = {"clip": clip, "fast": fast, "seed": seed, "with_truth": with_truth}
+    how = {"clip": clip, "fast": fast, "seed": seed, "with_truth": with_truth, "engine": engine}
     if asked.days is None:
         answer_numbers(asked, file, column, columns, out=out, csv=csv, as_json=as_json, **how)
         return

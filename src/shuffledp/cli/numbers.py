@@ -33,7 +33,7 @@ def answer_numbers(
         out: where the answer's document is kept; by groups, or its picture.
         csv: where its table is kept.
         as_json: whether a program reads what is printed.
-        **how: clip, fast, seed and with_truth, as `answered` takes them.
+        **how: clip, fast, seed, with_truth and engine, as `answered` takes them.
     """
     # Several groups have a picture.
     no_picture = "" if asked.whose.get("by") else NO_PICTURE

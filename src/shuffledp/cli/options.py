@@ -318,7 +318,7 @@ def _as_known(
 
 
 def _fitting(families: Sequence[str], typed: Collection[str]) -> str:
-    """Of these families the first that has most of the options that were typed."""
+    """The first of these families that has most of the options that were typed."""
     if len(families) == 1:
         return families[0]
     from shuffledp.protocols.catalogue import PROTOCOLS

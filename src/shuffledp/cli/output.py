@@ -213,7 +213,7 @@ def collusions_listed(
 
 
 def collusions_of(collusions: "Iterable[Collusion]", promised: float, *without: str) -> list[dict[str, Any]]:
-    """The same as JSON, but for the keys that are left out."""
+    """What each collusion would reveal, as JSON, but for the keys that are left out."""
     from shuffledp.protocols.presentation import never_less
 
     rows = map(asdict, never_less(collusions, promised))

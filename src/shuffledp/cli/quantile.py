@@ -7,12 +7,14 @@ import typer
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.errors import ParameterError
 
 
 @options.takes_plan("ranges", domain=("domain", "steps", "branching", "at_most"), without=("users", "noise"))
+@on_engine
 def quantile(
     asked: Asked,
     file: options.File,
@@ -25,6 +27,7 @@ def quantile(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """Private quantiles of a file's column (the median, say), each with an interval that holds the true one."""
@@ -46,6 +49,7 @@ def quantile(
         with_truth=with_truth,
         view=lambda _: View(quantiles=ranks),
         shown=not as_json,
+        engine=engine,
     )
     plan, presented = found.plan, found.presented
     sent = {name: getattr(plan, name) for name in ("messages_per_user_mean", "messages_per_user_max")}

@@ -16,6 +16,8 @@ YOUR_FILE = "YOUR.csv"
 
 # What says how an answer is shown and kept, and not which plan it is.
 _SHOWN = ("as_json", "out", "picture", "table", "with_truth", "seed", "fast", "top", "names", "every")
+# Where it is computed.
+_WHERE = ("engine", "memory", "processes", "master")
 # How a file is read says nothing about a plan, but for what people without a value report.
 _READ = ("delimiter", "decimal", "encoding", "sql")
 # What a hint says in its own way.
@@ -93,7 +95,7 @@ class Said:
             target = target.get_command(self.context, word)
         known = {parameter.name: parameter for parameter in target.params}
         options = {option for parameter in target.params for option in parameter.opts}
-        typed = [(parameter, value) for parameter, value in self._typed() if parameter.name not in _SHOWN]
+        typed = [(parameter, value) for parameter, value in self._typed() if parameter.name not in (*_SHOWN, *_WHERE)]
         kept = next((str(value) for parameter, value in typed if parameter.name == "plan_file"), None)
         if saved is not None and "plan_file" in known:
             kept = str(saved)

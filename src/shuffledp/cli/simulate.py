@@ -3,12 +3,14 @@
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.said import YOUR_FILE
 
 
 @options.takes_plan(protocol="option")
+@on_engine
 def simulate(
     asked: Asked,
     file: options.OptionalFile = None,
@@ -22,6 +24,7 @@ def simulate(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """Run any plan on data: every message randomized, shuffled and read, in one process."""
@@ -34,6 +37,7 @@ def simulate(
         seed=seed,
         with_truth=with_truth,
         shown=not as_json,
+        engine=engine,
     )
     plan, presented = found.plan, found.presented
     # A verdict is no number.

@@ -2,6 +2,7 @@
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.numbers import answer_numbers
 
 
@@ -10,6 +11,7 @@ from shuffledp.cli.numbers import answer_numbers
     domain=("low", "high", "dimension", "radius", "rotation", "at_most", "groups", "other_group"),
     without=("users", "noise"),
 )
+@on_engine
 def private_sum(
     asked: Asked,
     file: options.File,
@@ -21,8 +23,9 @@ def private_sum(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """The sum of a file's column: of 0s and 1s, of numbers between --low and --high, or with --radius of vectors."""
-    how = {"clip": clip, "fast": fast, "seed": seed, "with_truth": with_truth}
+    how = {"clip": clip, "fast": fast, "seed": seed, "with_truth": with_truth, "engine": engine}
     answer_numbers(asked, file, column, columns, out=out, csv=csv, as_json=as_json, **how)

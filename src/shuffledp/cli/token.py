@@ -25,9 +25,9 @@ def invite(
     people: Annotated[int, typer.Argument(help="How many.", metavar="N")], out: Out, as_json: options.AsJson = False
 ) -> None:
     """Make invitations, a secret a line: one for each person that an issuer is to sign a token for."""
+    from shuffledp.files import write_secret
     from shuffledp.randomness import RandomBits
     from shuffledp.service.admission.issuing import new_invitations
-    from shuffledp.service.keys import write_secret
 
     if people < 1:
         raise ParameterError("people", people, "must be 1 or more", "say how many are invited")
@@ -57,10 +57,10 @@ def fetch(
     Report some time later, so that the time of a report does not say whose it is.
     """
     from shuffledp.cli.servers import calls_to
+    from shuffledp.files import write_secret
     from shuffledp.service.admission.issuing import read_invitations
     from shuffledp.service.admission.private_tokens import in_base64url
     from shuffledp.service.admission.requesting import fetch_token
-    from shuffledp.service.keys import write_secret
 
     _check_new(out)
     gate, listed = _gate(task), read_invitations(invitations)
@@ -127,10 +127,9 @@ def _gate(file: Path) -> "Gate":
 
 def _drawn(kept: Path, gate: "Gate", people: int) -> "list[PendingToken]":
     """Tokens that wait for their issuer: those of an interrupted command, or new ones, which are on disk before use."""
-    from shuffledp.files import settle_name
+    from shuffledp.files import settle_name, write_secret
     from shuffledp.randomness import RandomBits
     from shuffledp.service.admission.requesting import PendingToken
-    from shuffledp.service.keys import write_secret
 
     if kept.exists():
         try:

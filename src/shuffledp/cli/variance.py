@@ -7,11 +7,13 @@ from typing import Any
 from shuffledp.cli import options
 from shuffledp.cli.answering import answered
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.numbers import NO_PICTURE, tell_numbers
 
 
 @options.takes_plan("moments", domain=("low", "high", "at_most"), without=("users", "noise"))
+@on_engine
 def private_variance(
     asked: Asked,
     file: options.File,
@@ -22,6 +24,7 @@ def private_variance(
     fast: options.Fast = False,
     with_truth: options.WithTruth = False,
     seed: options.Seed = None,
+    engine: EngineAsked = HERE,
     as_json: options.AsJson = False,
 ) -> None:
     """The variance of a file's column, each number between --low and --high, and the mean from the same messages."""
@@ -33,6 +36,7 @@ def private_variance(
         seed=seed,
         with_truth=with_truth,
         shown=not as_json,
+        engine=engine,
     )
     variance, mean = (found.estimate.of(name) for name in ("variance", "mean"))
     # A variance is not below 0, whatever the noise says.

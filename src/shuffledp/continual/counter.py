@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from shuffledp.continual.decoding import CompletedDecoding
 from shuffledp.continual.estimates import estimate_of
 from shuffledp.continual.guarantee import PrivateCount
 from shuffledp.continual.learner import RunningLearner
@@ -39,7 +40,12 @@ def _total_from(written: Any) -> Total:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CounterState(State):
-    """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed."""
+    """Where a sum stands: users so far, and the estimates, in steps, of those prefixes that are still needed.
+
+    Attributes:
+        users: how many have come.
+        prefixes: the estimates, in steps, of slots from which later ones are made.
+    """
 
     users: int = whole("whole users")
     prefixes: Mapping[int, Total] = kept(
@@ -52,6 +58,9 @@ class CounterState(State):
 @dataclass(frozen=True, slots=True)
 class Counter(RunningLearner[CounterState]):
     """A running sum by a plan: of bits unless the plan has another domain.
+
+    Attributes:
+        plan: schedule, noise and guarantee.
 
     >>> counter = Counter.of(users=10_000, shufflers=2, privacy=Privacy(1, 1e-6))
     >>> estimates = counter.run(np.arange(10_000) % 4 == 0, bits=RandomBits.seeded(1))
@@ -167,6 +176,11 @@ class Counter(RunningLearner[CounterState]):
         return slot, joined
 
     # --- whole streams -----------------------------------------------------------------------
+
+    def decoding(self) -> CompletedDecoding:
+        plan = self.plan
+        opinions = plan.second_opinions if plan.estimator == "combined" else None
+        return CompletedDecoding(plan.schedule, plan.domain.coordinates, opinions)
 
     def _by_law(self, array: NDArray[Any], closed: int, bits: RandomBits) -> NDArray[np.int64]:
         """True prefix sums plus the noise of the batches that make them."""

@@ -20,13 +20,15 @@ Floats = NDArray[np.float64]
 class RunningEstimates:
     """prefixes[i] estimates the first i slots, in steps; between them users count by the rate so far, see `since_then`.
 
-    `bound` holds for every time at once with probability `confidence`.
+    Where people are run through in stretches, these are the estimates of one: from the first `first_slot` slots on, and
+    nothing is known of earlier ones. `bound` holds for every time at once with probability `confidence`.
     """
 
     plan: RunningPlan
     users: int
     prefixes: NDArray[Any]
     simulated: bool = False
+    first_slot: int = 0
 
     bound = forwarded("plan.error_bound")
     confidence = forwarded("plan.confidence")
@@ -34,29 +36,33 @@ class RunningEstimates:
     @property
     def batches(self) -> int:
         """How many batches closed."""
-        return self.plan.batches_by(len(self.prefixes) - 1)
+        return self.plan.batches_by(self.first_slot + len(self.prefixes) - 1)
 
     @property
     def times(self) -> NDArray[np.int64]:
         """When slots closed, from 0 on: the times at which something new is known."""
-        return np.asarray(self.plan.schedule.users_by(np.arange(len(self.prefixes), dtype=np.int64)))
+        slots = self.first_slot + np.arange(len(self.prefixes), dtype=np.int64)
+        return np.asarray(self.plan.course.users_by(slots))
 
     @property
     def uncounted(self) -> int:
         """The users who came since the last release: they count by the rate before them."""
-        return int(self.plan.schedule.place_of(self.users)[1])
+        return int(self.plan.course.place_of(self.users)[1])
 
     def at(self, time: int) -> AnyEstimate:
         """The estimate after so many users."""
         if not 0 <= time <= self.users:
             raise ParameterError("time", time, f"must lie in 0..{self.users}", "ask for a time that has come")
-        slot, since = self.plan.schedule.place_of(time)
-        return estimate_of(self.plan, slot, self.prefixes[slot], since, simulated=self.simulated)
+        slot, since = self.plan.course.place_of(time)
+        if slot < self.first_slot:
+            known = f"must be at least {self.times[0]} in this stretch"
+            raise ParameterError("time", time, known, "ask the stretch that has it")
+        return estimate_of(self.plan, slot, self.prefixes[slot - self.first_slot], since, simulated=self.simulated)
 
     def at_times(self, times: NDArray[np.int64]) -> Floats:
         """The estimates after so many users, in the values' own unit, a row a time."""
-        slots, since = self.plan.schedule.place_of(times)
-        return _values(self.plan, times - since, self.prefixes[slots], since)
+        slots, since = self.plan.course.place_of(times)
+        return _values(self.plan, times - since, self.prefixes[slots - self.first_slot], since)
 
     @property
     def last(self) -> AnyEstimate:
@@ -130,7 +136,7 @@ def _values(plan: RunningPlan, before: Any, steps: Any, since: Any) -> Floats:
 
 def estimate_of(plan: RunningPlan, slot: int, steps: Any, since: int, *, simulated: bool) -> AnyEstimate:
     """The estimate made of a prefix's steps and the users since."""
-    before = int(plan.schedule.users_by(slot))
+    before = int(plan.course.users_by(slot))
     value = _values(plan, before, steps, since)
     bound = plan.error_bound
     if since >= plan.slot_users:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from shuffledp.continual.decoding import Decoding
 from shuffledp.continual.estimates import RunningEstimates
 from shuffledp.errors import ParameterError
 from shuffledp.protocols.learner import Cohort, OpenBatch, PlanLearner
@@ -56,6 +57,10 @@ class RunningLearner(PlanLearner[S]):
 
     # --- whole streams -----------------------------------------------------------------------
 
+    @abstractmethod
+    def decoding(self) -> Decoding:
+        """What makes estimates of many batches' sums at once, from the first slot on."""
+
     def check_values(self, values: ArrayLike) -> NDArray[Any]:
         """The values as the domain has them, at most as many as the plan has users."""
         array: NDArray[Any] = self.plan.check_values(values)
@@ -85,7 +90,7 @@ class RunningLearner(PlanLearner[S]):
     def _by_messages(
         self, array: NDArray[Any], closed: int, bits: RandomBits, progress: Progress | None
     ) -> NDArray[Any]:
-        """The same by every user's messages."""
+        """All estimates, made by every user's messages."""
 
         def prepared(cohort: Cohort, first: int, users: int, clients: RandomBits) -> Any:
             # Prepared once: all of a user's batches get the same steps.

@@ -20,6 +20,7 @@ from shuffledp.protocols.plan import SCHEMA, Plan
 from shuffledp.protocols.presentation import Listing, listed, numbered
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.batches import BatchSchedule
+from shuffledp.schedules.courses import Course
 
 FIRST_SAVED = ("users", "shufflers", "epsilon", "delta", "honest_fraction", "confidence", "shufflers_used")
 """What the document of every running sum says first."""
@@ -33,6 +34,12 @@ class RunningPlan(Plan):
 
     Time is cut into slots of `slot_users`; with every slot a batch closes, and the estimate is made anew. `shufflers`
     may work concurrently, and `shufflers_used` of them do.
+
+    Attributes:
+        shufflers: how many may work concurrently.
+        shufflers_used: how many of them are worth their part of epsilon.
+        confidence: the probability with which all estimates are within the bound.
+        domain: what is added up: bits, numbers in [0, 1], vectors or categories.
     """
 
     protocol: ClassVar[str] = "counter"
@@ -81,6 +88,11 @@ class RunningPlan(Plan):
     @abstractmethod
     def schedule(self) -> BatchSchedule:
         """Which batch covers which slots."""
+
+    @property
+    @abstractmethod
+    def course(self) -> Course:
+        """Which batch covers which slots, a stretch at a time."""
 
     @abstractmethod
     def batches_by(self, slots: int) -> int:

@@ -33,6 +33,7 @@ from shuffledp.protocols.states import is_whole
 from shuffledp.protocols.sums.noise import BatchNoise, SkellamNoise
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
+from shuffledp.schedules.courses import ScheduledCourse
 from shuffledp.schedules.prefixes import PrefixSchedule
 
 # Noises at a time.
@@ -68,6 +69,13 @@ class CountShape(RunningPlan):
     `estimator` says what is made of them: "completed" adds batches up, "combined" weighs two opinions where a batch of
     level 2 or more closes. With `counts_everybody` the last slot ends with the last user. With `mixed_together` what
     shares of a user's batches show is bounded for all of them at once, and has all of delta where the noise takes none.
+
+    Attributes:
+        batch_noise: the law of every batch's noise.
+        budget: how many batches an estimate is a sum of at most.
+        estimator: completed, or combined.
+        counts_everybody: whether the last slot ends with the last user.
+        mixed_together: whether what shares of a user's batches show is bounded for all of them at once.
     """
 
     batch_noise: BatchNoise
@@ -150,6 +158,10 @@ class CountShape(RunningPlan):
     def schedule(self) -> PrefixSchedule:
         """Which batch covers which slots."""
         return _schedule(*self._shape)
+
+    @property
+    def course(self) -> ScheduledCourse:
+        return ScheduledCourse(self.schedule, self.estimator == "combined")
 
     @property
     def second_opinions(self) -> SecondOpinions:

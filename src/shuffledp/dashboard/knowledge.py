@@ -73,7 +73,7 @@ def collusions_table(plan: Plan) -> Html:
 
 
 def collusions_section(rows: Iterable[tuple[str, str, str]]) -> Html:
-    """The same from rows of who, which epsilon is left, and in words."""
+    """A section on what a collusion would learn, from rows of who, which epsilon is left, and in words."""
     listed = table("Which epsilon is left", ("who", "epsilon", "in words"), rows, left=(True, False, True))
     return section("What a collusion would learn", listed)
 

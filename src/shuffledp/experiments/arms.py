@@ -138,7 +138,7 @@ def extra_regret(policy: Elimination, instances: int, *, bits: RandomBits, seed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exponent:
-    """Of the extra regret in k - 1, log T or 1 / epsilon: least squares on logarithms, with Student's 95% interval."""
+    """How extra regret grows in k - 1, log T or 1 / epsilon: least squares on logarithms, Student's 95% interval."""
 
     against: str
     exponent: float
@@ -158,7 +158,7 @@ class ArmsRegret:
 
     @property
     def epsilons(self) -> list[float]:
-        """Of the policies that are private."""
+        """Every epsilon that a private policy was run with, in order."""
         return sorted({row.epsilon for row in self.rows if row.epsilon is not None})
 
     @property

@@ -67,6 +67,16 @@ def theorem_36(*, users: int) -> BrittleProtocol:
     """Uniform on 0..n+2 messages for 0 and on {0, 1, n+1, n+2} for 1: pure with n users, not with n - 1.
 
     With n - 1 users exactly n messages are possible if one of them has a 0 and impossible if all have a 1.
+
+    Args:
+        users: how many follow the protocol as it was proved.
+
+    Returns:
+        The protocol, whose delta is exact for any number of users.
+
+    >>> protocol = theorem_36(users=4)
+    >>> protocol.delta(4, epsilon=3.0) < protocol.delta(3, epsilon=3.0)
+    True
     """
     _check(users)
     return BrittleProtocol(users=users, lengths=(tuple(range(users + 3)), (0, 1, users + 1, users + 2)))
@@ -76,6 +86,12 @@ def theorem_37(*, users: int) -> BrittleProtocol:
     """Uniform on {0, 1} messages for 0 and on {n, n+1} for 1: neighbours overlap with n users, never with n - 1.
 
     With n users delta is 1 - 2^-n at every epsilon: below 1, and no protection either.
+
+    Args:
+        users: how many follow the protocol as it was proved.
+
+    Returns:
+        The protocol, whose delta is exact for any number of users.
 
     >>> protocol = theorem_37(users=4)
     >>> round(protocol.delta(4, epsilon=1.0), 6), protocol.delta(3, epsilon=1.0)

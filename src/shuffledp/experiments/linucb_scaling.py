@@ -105,7 +105,7 @@ class GrowthRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthSlope:
-    """Of log regret against log users, over all and in the last decade, beside that of the bound and the theory's.
+    """The slope of log regret against log users, over all and in the last decade, beside the bound's and the theory's.
 
     Intervals are of the worlds: jackknife, 95%. The bound's is of a straight line.
     """
@@ -198,7 +198,7 @@ def regret_growth(
 
 
 def jackknife_slope(users: Sequence[int], regrets: Floats) -> Slope:
-    """Of the log of the mean regret, a row a world; the interval from leaving out one world at a time.
+    """The slope of the log of the mean regret, a row a world; its interval comes from leaving out one world at a time.
 
     >>> slope = jackknife_slope([10, 100], np.array([[1.0, 10.0], [3.0, 30.0]]))
     >>> round(slope.slope, 9), round(slope.high - slope.low, 9)

@@ -70,7 +70,7 @@ def measured_success(plan: PointerChasing, *, runs: int, seed: int) -> int:
 def measured_shuffle_success(
     length: int, users: int, privacy: Privacy, method: str, *, runs: int, seed: int
 ) -> tuple[int, float]:
-    """The same for a histogram by this method, with its messages a user: none is right if users are too few for it."""
+    """Right answers of runs with a histogram by this method, and its messages a user; none if users are too few."""
     try:
         plan = PointerChasing.plan(users=users, privacy=privacy, length=length, method=method)
     except InfeasibleError:
@@ -79,7 +79,7 @@ def measured_shuffle_success(
 
 
 def measured_local_success(length: int, users: int, privacy: Privacy, *, runs: int, seed: int) -> tuple[int, str]:
-    """The same for the best local histogram whose joint law is simple, and which that is."""
+    """Right answers of runs with the best local histogram whose joint law is simple, and which that is."""
     generator = np.random.default_rng(seed)
     size = universe_size(length)
     plans = [LocalHistogram(encoding=name, users=users, privacy=privacy, bins=size) for name in _LOCAL]

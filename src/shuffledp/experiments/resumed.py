@@ -5,11 +5,14 @@ import multiprocessing
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, fields
 from operator import methodcaller
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, TypeVar
 
+from shuffledp.engines import Engine, LocalEngine
+from shuffledp.engines.sweeping import Finished, sweep
 from shuffledp.errors import ParameterError
 from shuffledp.experiments.common import Progress
 from shuffledp.files import whole_file
@@ -24,11 +27,17 @@ R = TypeVar("R", bound="DataclassInstance")
 
 
 class Measuring(TypedDict, total=False):
-    """How rows are measured: in how many processes, in which file they are kept, and who is told how much is done."""
+    """How rows are measured: where, in which files they are kept, and who is told how much is done.
+
+    `engine` measures them instead of so many processes; `cells` is a file of rows that this very code has measured,
+    which grows by a line a row.
+    """
 
     workers: int
     cache: Path | None
     progress: Progress | None
+    engine: Engine | None
+    cells: Path | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,12 +63,20 @@ class RowTask(ABC):
 
 
 def measured(
-    tasks: Sequence[RowTask], *, workers: int = 1, cache: Path | None = None, progress: Progress | None = None
+    tasks: Sequence[RowTask],
+    *,
+    workers: int = 1,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+    cells: Path | None = None,
 ) -> list[Any]:
-    """The row of every task, in the tasks' order; those in the cache are not measured again.
+    """The row of every task, in the tasks' order; those in the cache, or among the cells, are not measured again.
 
     The longest tasks begin first. Experiments may share a file.
     """
+    if engine is not None or cells is not None:
+        return _swept(tasks, workers, cache, progress, engine, cells)
     known, different = _read(cache), list(dict.fromkeys(tasks))
     # Before any work: rows that are not ones of this experiment.
     rows = {task: _made(task.row, known[key_of(task)], cache) for task in different if key_of(task) in known}
@@ -75,6 +92,31 @@ def measured(
         if progress is not None:
             progress(done, total)
     return [rows[task] for task in tasks]
+
+
+def _swept(
+    tasks: Sequence[RowTask],
+    workers: int,
+    cache: Path | None,
+    progress: Progress | None,
+    engine: Engine | None,
+    cells: Path | None,
+) -> list[Any]:
+    """As `measured`, on an engine."""
+    finished, known = Finished(cells, resume=True), _read(cache)
+    different = sorted(dict.fromkeys(tasks), key=lambda task: -task.weight)
+    missing = [task for task in different if key_of(task) not in known]
+    with LocalEngine(processes=workers) if engine is None else nullcontext(engine) as opened:
+        found = sweep(opened, missing, _row_of, finished=finished, progress=progress) if missing else []
+    rows = {key_of(task): row for task, row in zip(missing, found, strict=True)}
+    if cache is not None and rows:
+        with whole_file(cache, parameter="cache") as file:
+            file.write(json.dumps(known | rows).encode())
+    return [_made(task.row, (known | rows)[key_of(task)], cache) for task in tasks]
+
+
+def _row_of(task: RowTask) -> dict[str, Any]:
+    return asdict(task.run())
 
 
 def key_of(task: RowTask) -> str:

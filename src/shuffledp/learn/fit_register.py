@@ -43,7 +43,7 @@ class RowSketch:
 
     @property
     def reach(self) -> np.uint64:
-        """Of larger hashes it says nothing."""
+        """The largest hash that the sample knows all smaller ones of."""
         return self.hashes[-1] if self.hashes.size == KEPT else np.uint64(np.iinfo(np.uint64).max)
 
     @property
@@ -156,7 +156,7 @@ class FitRegister:
 
 
 REGISTER = FitRegister()
-"""Of this process: clones of an estimator share it, as they learn from the same people."""
+"""The register of this process: clones of an estimator share it, as they learn from the same people."""
 
 
 def _rows(people: Any) -> NDArray[Any]:

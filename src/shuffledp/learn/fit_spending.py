@@ -92,6 +92,27 @@ def charge(ledger: Budget, solver: Solver, people: Any, *, asks_else: bool = Fal
     return FitSpending(()) if entry is None else charge_entry(ledger, entry, people, learned=True)
 
 
+def charge_unseen(ledger: Budget, solver: Solver, *, asks_else: bool = False) -> FitSpending:
+    """As `charge`, of people whose rows this process does not hold: a ledger is charged, and nobody is recognised.
+
+    Args:
+        ledger: whose budget pays, or its file; None for nobody's.
+        solver: planned, and not yet run.
+        asks_else: whether some of them are asked something else instead, with the same epsilon and delta.
+
+    Raises:
+        InfeasibleError: the ledger's budget does not cover this fit; nothing is spent.
+    """
+    warn_if_too_few(solver)
+    entry = entry_of_solver(solver, asks_else=asks_else)
+    if entry is None:
+        return FitSpending(())
+    book = None if ledger is None else _opened(ledger)
+    if book is not None:
+        book.spend(entry)
+    return FitSpending((entry,), book)
+
+
 def charge_plan(ledger: Budget, plan: Plan, people: Any, description: str) -> FitSpending:
     """Charge one question by a plan, each person's only one, before it is asked.
 

@@ -9,7 +9,14 @@ from shuffledp.privacy import Privacy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearnerGuarantee:
-    """What a learner satisfies, and why: `privacy` is None where nobody is protected."""
+    """What a learner satisfies, and why: `privacy` is None where nobody is protected.
+
+    Attributes:
+        privacy: what is claimed; None where nobody is protected.
+        terms: every summand of delta.
+        trusted: who must be believed, in words.
+        because: why it holds, in words.
+    """
 
     privacy: Privacy | None
     terms: tuple[DeltaTerm, ...]

@@ -16,7 +16,7 @@ def draw_learning_curve(path: Path, rounds: Sequence[int], losses: Mapping[str, 
 
 
 def learning_curve_svg(rounds: Sequence[int], losses: Mapping[str, Sequence[float]], title: str) -> str:
-    """The same as text that can stand in a web page."""
+    """A picture of losses round by round, as SVG text that can stand in a web page."""
     text = StringIO()
     _drawn(Path("report"), rounds, losses, title).savefig(text, format="svg", metadata={"Date": None})
     return text.getvalue()[text.getvalue().index("<svg") :]

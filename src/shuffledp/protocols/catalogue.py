@@ -200,8 +200,16 @@ def plan_from_document(document: Any, *, whole: bool = False) -> Plan:
         document: what `Plan.document` wrote.
         whole: whether keys that the plan does not write are refused, and not passed over.
 
+    Returns:
+        The plan, as it was when it was written.
+
     Raises:
         DataError: it is no plan's document, or one of another version, or a number in it was changed.
+
+    >>> from shuffledp import BinarySum
+    >>> plan = BinarySum.plan(users=1000, privacy=(1, 1e-6), method="coins")
+    >>> plan_from_document(plan.document()).fingerprint == plan.fingerprint
+    True
     """
     try:
         return _read_plan(document, whole)
@@ -243,7 +251,18 @@ def load_plan(path: Path | str) -> Plan:
     Args:
         path: a file that `shuffledp plan ... -o FILE` wrote.
 
+    Returns:
+        The plan, as it was when it was written.
+
     Raises:
         DataError: the file is no plan, or a number in it was changed.
+
+    >>> import json, tempfile
+    >>> from shuffledp import BinarySum
+    >>> plan = BinarySum.plan(users=1000, privacy=(1, 1e-6), method="coins")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "plan.json").write_text(json.dumps(plan.document()))
+    ...     load_plan(Path(folder) / "plan.json") == plan
+    True
     """
     return plan_from_document(read_json(Path(path), "plan", if_missing=_AGAIN, if_broken=_AGAIN))

@@ -18,7 +18,16 @@ FEW_MESSAGES = 32
 
 @dataclass(frozen=True, slots=True)
 class Choice(Generic[P]):
-    """The best plan for the limits given, and why."""
+    """The best plan for the limits given, and why.
+
+    Attributes:
+        plan: the best one.
+        why: why it was taken, in one sentence.
+
+    >>> from shuffledp import BinarySum
+    >>> BinarySum.choose(users=1000, privacy=(1, 1e-6), method="coins").why
+    'coins: as asked'
+    """
 
     plan: P
     why: str

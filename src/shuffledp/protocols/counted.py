@@ -11,14 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import with_errors
+from shuffledp.protocols.letters import LettersTally
 from shuffledp.protocols.rounds import ExactRound
-from shuffledp.protocols.tallies import Tally, nothing_came
+from shuffledp.protocols.streaming import LawOfSums, summed
+from shuffledp.protocols.tallies import Tallier, Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import smallest_width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedPlan(ExactRound):
+class CountedPlan(LawOfSums, ExactRound):
     """A vector of counts, read from how often each letter came, whether messages were made or only their numbers."""
 
     coin: ClassVar[str] = "probability"
@@ -39,9 +41,11 @@ class CountedPlan(ExactRound):
 
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         """How often each message of the alphabet came."""
-        known = batch.payloads[batch.payloads < self.alphabet_size]
-        seen = np.bincount(known.astype(np.int64, copy=False), minlength=self.alphabet_size)
-        return Tally(seen, batch.reports, len(batch), malformed + len(batch) - known.size)
+        return self.tallier(batch, malformed)
+
+    @property
+    def tallier(self) -> Tallier:
+        return LettersTally(self.alphabet_size)
 
     def randomize(self, values: ArrayLike, *, bits: RandomBits) -> Reports:
         return self._reports(self.check_values(values), bits)
@@ -55,8 +59,16 @@ class CountedPlan(ExactRound):
         """The estimates from how often each message came."""
 
     @abstractmethod
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        """How often each message comes from these users, drawn from its law without making the messages."""
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
+        """What the law of all messages needs to know of these users: numbers that add up over all."""
+
+    @abstractmethod
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        """How often each message comes where all users add up to this, drawn from its law without making messages."""
+
+    @property
+    def tally_bytes(self) -> int:
+        return 8 * (self.alphabet_size + 1)
 
     def _own(self, seen: Codes) -> Sequence[Codes]:
         """The messages in parts in each of which every user sends one of its own, whatever its value and its coins."""
@@ -76,10 +88,13 @@ class CountedPlan(ExactRound):
             raise nothing_came(self.users)
         return with_errors(self, self._read(tally.counts), dropped=self._dropped(tally), simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         codes = self.check_values(values)
-        self.check_reports(len(codes))
-        return with_errors(self, self._read(self._sample(codes, bits)), simulated=not bits.is_secure)
+        return summed(self._summed(codes, bits), len(codes))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        return with_errors(self, self._read(self._noisy(summary.counts, bits)), simulated=not bits.is_secure)
 
 
 def first_codes(plan: Any) -> tuple[Codes, Codes, Codes]:

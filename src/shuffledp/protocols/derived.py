@@ -27,6 +27,9 @@ class DerivedPlan(RoundPlan):
 
     Its method is the sum's, and its document has the sum's noise: with the statistic's own domain that makes the sum
     again.
+
+    Attributes:
+        sum_plan: the plan of the sum that the statistic is computed from.
     """
 
     summed: ClassVar[Family[Any]]
@@ -96,12 +99,19 @@ class DerivedPlan(RoundPlan):
     audited_messages = forwarded("sum_plan.audited_messages")
     audited_reports = forwarded("sum_plan.audited_reports")
     views = forwarded("sum_plan.views")
+    adds_up = forwarded("sum_plan.adds_up")
+    summary = forwarded("sum_plan.summary")
+    tally_bytes = forwarded("sum_plan.tally_bytes")
+    summary_bytes = forwarded("sum_plan.summary_bytes")
 
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
         return self.answer(self.sum_plan.estimate(tally, simulated=simulated))
 
     def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
         return self.answer(self.sum_plan.sample_estimate(values, bits=bits))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        return self.answer(self.sum_plan.sample_from(summary, bits=bits))
 
     domain = forwarded("sum_plan.domain")
 

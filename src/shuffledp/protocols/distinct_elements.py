@@ -24,6 +24,7 @@ from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.request import Request
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import Splitting
+from shuffledp.protocols.streaming import LawOfSums, summed
 from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
@@ -55,7 +56,7 @@ def parity_mixing(honest: int, shares: int, bins: int = 1) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Parities(RoundPlan):
+class Parities(LawOfSums, RoundPlan):
     """For every category a user sends a bit in shares modulo 2: a fair coin for its own, for others a rare 1.
 
     The adversary sees, up to a stated distance, one parity a category: a fair coin if anybody has it, else 1 with a
@@ -209,10 +210,17 @@ class Parities(RoundPlan):
         """The estimate where so many bins' parities are odd."""
         return with_errors(self, (bins - self.bins * self.odd) / (0.5 - self.odd), simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         codes = self.check_values(values)
-        self.check_reports(codes.size)
-        distinct = int(np.unique(codes).size)
+        return summed(np.bincount(codes, minlength=self.bins), codes.size)
+
+    @property
+    def tally_bytes(self) -> int:
+        return 8 * self.bins
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        distinct = int(np.count_nonzero(summary.counts))
         fair, rare = (
             int(binomial(count, chance, 1, bits=bits)[0])
             for count, chance in ((distinct, 0.5), (self.bins - distinct, self.odd))
@@ -229,7 +237,7 @@ class Parities(RoundPlan):
         return np.asarray(shares.sum(axis=(1, 3), dtype=np.int64) & 1)
 
     def quieter(self, part: float) -> dict[str, Any]:
-        """Of an empty bin's variance."""
+        """Fields of a twin whose empty bins have this part of the variance."""
         odd = _odd(self.probability, self.honest_users)
         quiet = probability_with(part * odd * (1 - odd))
         return {"probability": _each_odd(quiet, self.honest_users)}

@@ -64,7 +64,7 @@ def with_errors(plan: Any, value: Any, *, dropped: int = 0, simulated: bool = Fa
 
 
 def chernoff_bound(log_moment: Callable[[float], float], users: int, coordinates: int, scale: float) -> float:
-    """The same for sums of many coordinates' noise with small weights, whose law has no table.
+    """A bound for sums of many coordinates' noise with small weights, whose law has no table.
 
     `log_moment` is log E[e^(theta X)] of a symmetric X; rounding adds users theta^2 / 8 (Hoeffding's lemma).
     """

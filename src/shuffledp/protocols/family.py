@@ -42,6 +42,9 @@ class DomainParameter:
         way_out: what to do where it is missing; None if it may be left out.
         problem: what is wrong where it is missing.
         meaning: what it is, for `help`.
+
+    >>> DomainParameter("low", way_out="add --low, the lowest value there is").name
+    'low'
     """
 
     name: str
@@ -58,6 +61,7 @@ CATEGORIES = DomainParameter(
     "must say which categories there are",
     "all that a user may have: names, a range, or how many codes 0, 1, ... there are. Public, not read from the data.",
 )
+"""What families that count categories must be told: which ones there are."""
 RANGE = (
     DomainParameter(
         "low",
@@ -85,17 +89,50 @@ LEAVE_ONE = "leave one of them out"
 
 
 def standard_error(plan: Plan) -> float:
-    """The error by which sums are compared."""
+    """The error by which sums are compared.
+
+    Args:
+        plan: one that is compared.
+
+    Returns:
+        Its standard error.
+
+    >>> from shuffledp import BinarySum
+    >>> round(standard_error(BinarySum.plan(users=1000, privacy=(1, 1e-6), method="shares")), 2)
+    1.36
+    """
     return plan.standard_error
 
 
 def few_a_user(given: Mapping[str, Any]) -> int:
-    """The messages a user that auto keeps to where no limit is given: a phone's report stays below 4 kB."""
+    """The messages a user that auto keeps to where no limit is given: a phone's report stays below 4 kB.
+
+    Args:
+        given: what is said about the values; the number is the same for all.
+
+    Returns:
+        How many messages.
+
+    >>> few_a_user({})
+    32
+    """
     return FEW_MESSAGES
 
 
 def worst_number(plan: Plan) -> float:
-    """The error by which vectors of counts are compared: that of the worst of them."""
+    """The error by which vectors of counts are compared: that of the worst of them.
+
+    Args:
+        plan: one that is compared.
+
+    Returns:
+        Its error bound.
+
+    >>> from shuffledp import Histogram
+    >>> plan = Histogram.plan(users=1000, privacy=(1, 1e-6), categories=3)
+    >>> worst_number(plan) == plan.error_bound
+    True
+    """
     return plan.error_bound
 
 

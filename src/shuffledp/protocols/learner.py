@@ -9,11 +9,14 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
+import numpy as np
+
 from shuffledp.errors import DataError, ParameterError
 from shuffledp.estimates import answer_document
 from shuffledp.messages import Batch, Reports
 from shuffledp.protocols.states import State
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tallies import Tallier, Tally
+from shuffledp.protocols.tally_rows import TallyRows, Whole
 from shuffledp.randomness import RandomBits
 
 
@@ -69,6 +72,11 @@ class BatchMechanism(ABC):
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         """What is left of the messages of the batch, or of a piece of it; `malformed` ones could not be read."""
 
+    @property
+    def tallier(self) -> Tallier:
+        """What tallies as `tally` does, for processes elsewhere: what is sent to them is as little as it can be."""
+        return self.tally
+
     @abstractmethod
     def read(self, tally: Tally) -> tuple[Any, int]:
         """What the learner is told of the whole batch, and how many messages were missing or malformed.
@@ -76,6 +84,34 @@ class BatchMechanism(ABC):
         Raises:
             BatchError: the batch was spoiled and says nothing.
         """
+
+    # What follows is the same for users of many small batches at once, which a mechanism may do together.
+
+    def tally_runs(self, prepared: Any, first_seat: int, starts: Whole, *, bits: RandomBits) -> TallyRows:
+        """What is left of the messages of consecutive users of several such batches, batch by batch.
+
+        Every message is made and counted; nobody mixes them, as a tally does not depend on the order.
+
+        Args:
+            prepared: the users' rows of what the plan's `prepare` made.
+            first_seat: the seat of the first user; the first user of every other batch has seat 0.
+            starts: the place of each batch's first user, from 0 on.
+            bits: where the noise comes from.
+        """
+        ends = [*starts[1:].tolist(), len(prepared)]
+        found = []
+        for place, (start, end) in enumerate(zip(starts.tolist(), ends, strict=True)):
+            sent = self.randomize(prepared[start:end], 0 if place else first_seat, bits=bits)
+            found.append(self.tally(Batch(sent.payloads, end - start, sent.labels)))
+        return TallyRows.of(found)
+
+    def read_rows(self, rows: TallyRows) -> Any:
+        """What the learner is told of each of several whole batches, along the first axis.
+
+        Raises:
+            BatchError: one of them was spoiled and says nothing.
+        """
+        return np.array([self.read(rows.row(place))[0] for place in range(len(rows))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +165,11 @@ class Cohort:
     """The next users: how many are alike, the batches that all of them join, and what each computes first.
 
     Users who join no batch compute their step and report nothing.
+
+    Attributes:
+        users: how many are alike.
+        batches: those that all of them join.
+        step: what each computes first, on its device.
     """
 
     users: int

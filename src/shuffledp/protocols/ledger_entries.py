@@ -23,6 +23,16 @@ def entry_of(plan: Plan, time: datetime) -> Entry:
     The plan's pair is kept if it can be written down and all of delta beyond it is distance or failure;
     otherwise only the plan's (epsilon, delta) is, which is safe for any mechanism.
 
+    Args:
+        plan: what is run.
+        time: when, with a time zone.
+
+    Returns:
+        The entry, which `Ledger.spend` takes.
+
+    Raises:
+        ParameterError: the time has no time zone.
+
     >>> from shuffledp import BinarySum, Privacy
     >>> plan = BinarySum.plan(users=60, privacy=Privacy(1, 1e-6), method="coins")
     >>> entry_of(plan, datetime(2026, 1, 31, tzinfo=UTC)).pair.describe()

@@ -20,11 +20,11 @@ from shuffledp.accounting.guarantee import Collusion, DeltaTerm, Guarantee
 from shuffledp.accounting.pairs import DominatingPair
 from shuffledp.errors import DataError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.privacy import Privacy
-from shuffledp.protocols.described import DescribedPlan
 from shuffledp.protocols.fields import AGAIN, check_fields, read_noise, saved_fields, written
 from shuffledp.protocols.learner import BatchMechanism, Learner
 from shuffledp.protocols.request import Common, Request, once
 from shuffledp.protocols.states import fingerprint_of
+from shuffledp.protocols.streaming import Streaming
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
@@ -37,7 +37,7 @@ _DECIDES = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(DescribedPlan):
+class Plan(Streaming):
     """A frozen spec that clients and servers read the same numbers from.
 
     A plan whose noise does not reach its own (epsilon, delta) cannot be made: the accountant is asked on construction,

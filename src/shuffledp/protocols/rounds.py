@@ -16,7 +16,7 @@ from shuffledp.protocols.fields import forwarded
 from shuffledp.protocols.learner import BatchMechanism, Cohort, Learner, OpenBatch, Part, PlanLearner
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.states import RESTORE, State, inner, whole
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tallies import Tallier, Tally
 from shuffledp.randomness import RandomBits
 from shuffledp.schedules.layout import BatchLayout
 
@@ -50,6 +50,8 @@ class InteractivePlan(Plan):
 class RoundPlan(Plan):
     """A plan of one round: a randomizer, a tally that adds up, and an estimate from the tally."""
 
+    in_pieces: ClassVar[bool] = True
+
     # --- the two sides -----------------------------------------------------------------------
 
     @abstractmethod
@@ -64,6 +66,11 @@ class RoundPlan(Plan):
             batch: permuted messages.
             malformed: messages of the piece that could not be read at all.
         """
+
+    @property
+    def tallier(self) -> Tallier:
+        """What tallies as this plan does, for processes elsewhere: what is sent to them is as little as it can be."""
+        return self.tally
 
     @abstractmethod
     def estimate(self, tally: Tally, *, simulated: bool = False) -> Any:
@@ -89,6 +96,10 @@ class RoundPlan(Plan):
             found, wanted = (f"{each.dtype} of shape {each.shape}" for each in (tally.counts, own))
             raise ParameterError("tally", found, f"must be {wanted}, as this plan counts", RESTORE)
         self.check_reports(tally.reports)
+
+    @property
+    def tally_bytes(self) -> int:
+        return self.tally(Batch(np.empty(0, dtype=np.uint64), 0)).counts.nbytes
 
     def analyze(self, batch: Batch) -> Any:
         """The estimate from a whole permuted batch."""
@@ -182,6 +193,10 @@ class WholeRound(BatchMechanism):
 
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         return self.plan.tally(batch, malformed)
+
+    @property
+    def tallier(self) -> Tallier:
+        return self.plan.tallier
 
     def read(self, tally: Tally) -> tuple[Tally, int]:
         return tally, self.plan.estimate(tally).dropped

@@ -13,6 +13,7 @@ from shuffledp.errors import BrokenBatchError, InfeasibleError, ParameterError
 from shuffledp.messages import Batch, Payloads
 from shuffledp.protocols.labels import labels_of
 from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tally_rows import TallyRows, Whole, run_lengths
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.uniform import uniform_below
 
@@ -131,7 +132,7 @@ class Splitting:
         return np.asarray((totals << np.uint64(unused)).astype(np.int64) >> np.int64(unused))
 
     def tally(self, batch: Batch, malformed: int = 0, coordinates: int = 1) -> Tally:
-        """Of each coordinate: the sum of its shares modulo 2^64, and their number.
+        """The sum of each coordinate's shares modulo 2^64, and their number.
 
         A message that is too large, or about another coordinate, is counted as malformed.
         """
@@ -146,6 +147,34 @@ class Splitting:
         sums, seen = add_up(shares, kept, coordinates), np.bincount(kept, minlength=coordinates)
         counts = np.stack((sums, seen.astype(np.uint64)))
         return Tally(counts, batch.reports, len(batch), malformed + len(batch) - shares.size)
+
+    def tally_runs(self, shares: NDArray[np.uint64], starts: Whole) -> TallyRows:
+        """As `tally`, of users' shares along the last axis, and of several batches that begin at these users.
+
+        Args:
+            shares: users, coordinates, shares.
+            starts: the place of each batch's first user, from 0 on.
+        """
+        users, coordinates, each = shares.shape
+        if shares.max(initial=0) > self.mask:
+            raise ParameterError("shares", int(shares.max()), f"must be below 2^{self.modulus_bits}", "split again")
+        lengths = run_lengths(starts, users)
+        if coordinates == 1:
+            sums = np.add.reduceat(shares.reshape(-1), starts * each)[:, np.newaxis]
+        else:
+            sums = np.add.reduceat(shares, starts, axis=0).sum(axis=-1, dtype=np.uint64)
+        seen = np.broadcast_to((lengths * each).astype(np.uint64)[:, np.newaxis], sums.shape)
+        counts = np.stack((sums, seen), axis=1)
+        return TallyRows(counts, lengths, lengths * coordinates * each, np.zeros_like(lengths))
+
+    def sums_of(self, rows: TallyRows, expected: int) -> NDArray[np.int64]:
+        """As `sums`, of several whole batches along the first axis."""
+        whole = expected * rows.counts.shape[2]
+        if rows.malformed.any() or (rows.messages != whole).any():
+            raise self._lost(whole, int(rows.messages[np.argmax(rows.messages != whole)]))
+        if (rows.counts[:, 1] != np.uint64(expected)).any():
+            raise _void(f"messages about every coordinate must be {expected}", "its label altered")
+        return self.decode(rows.counts[:, 0] & self.mask)
 
     def _below(self, payloads: Payloads) -> Payloads:
         """The messages that are no larger than a share may be."""

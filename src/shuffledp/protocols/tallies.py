@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import BrokenBatchError, DataError, ParameterError
+from shuffledp.messages import Batch
 from shuffledp.protocols.states import RESTORE, is_whole
 
 _NUMBERS = ("reports", "messages", "malformed")
@@ -45,7 +46,9 @@ class Tally:
         if len({(part.counts.shape, part.counts.dtype.kind) for part in parts}) != 1:
             raise ParameterError("tallies", len(parts), "must be of one plan, and at least one", "tally every piece")
         # Integers of one kind: nothing goes through floats, which hold whole numbers up to 2^53 only.
-        counts = np.sum([part.counts for part in parts], axis=0, dtype=parts[0].counts.dtype)
+        counts = parts[0].counts.copy()
+        for part in parts[1:]:
+            counts += part.counts
         return cls(counts, *(sum(getattr(part, name) for part in parts) for name in _NUMBERS))
 
     def document(self) -> dict[str, Any]:
@@ -79,6 +82,14 @@ class Tally:
             raise DataError("tally.unsigned", unsigned, "must be true or false", RESTORE)
         counts = _counts(document.get("counts"), np.uint64 if unsigned else np.int64)
         return cls(counts, *(int(document[name]) for name in _NUMBERS))
+
+
+class Tallier(Protocol):
+    """What makes a tally of messages: of a plan, or of as little as is needed to count for it in another process."""
+
+    def __call__(self, batch: Batch, malformed: int = 0) -> Tally:
+        """What is left of the messages of a batch, or of a piece of one; `malformed` ones could not be read."""
+        ...
 
 
 def nothing_came(users: int) -> BrokenBatchError:

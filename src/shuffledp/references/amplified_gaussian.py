@@ -71,6 +71,12 @@ class AmplifiedGaussian:
 
     Reference: [002] section 3.2, Algorithms 2-4.
 
+    Attributes:
+        users: how many send a message.
+        privacy: what must hold for the shuffled messages.
+        dimension: how many numbers a vector has.
+        radius: no vector is longer.
+
     >>> round(AmplifiedGaussian(users=10_000, privacy=Privacy(1, 1e-6), dimension=10).standard_error, 1)
     223.3
     """

@@ -27,6 +27,14 @@ class CuratorDescent:
 
     Reference: Bassily, Smith, Thakurta 2014, with the analytic Gaussian mechanism of Balle, Wang 2018.
 
+    Attributes:
+        users: how many people the curator holds the data of.
+        privacy: what must hold for all rounds together.
+        clip: no user's gradient is longer.
+        radius: no model is longer.
+        rounds: how many gradients are released.
+        step_size: how far the mean gradient moves the model.
+
     >>> descent = CuratorDescent(users=1000, privacy=Privacy(1, 1e-6), clip=1, radius=1, rounds=4, step_size=0.5)
     >>> round(descent.standard_error, 3)
     16.899

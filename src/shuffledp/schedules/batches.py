@@ -6,18 +6,18 @@ Time is cut into slots of equally many users. The batch that closes at the end o
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.errors import ParameterError
+from shuffledp.schedules.slots import SlotTimes
 
 Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class BatchSchedule:
+class BatchSchedule(SlotTimes):
     """`slots` slots of `slot_users` users each; parents[i] for i = 1..slots-1, and parents[0] = 0.
 
     The batch that closes with slot i is one of level levels[i], from 1, which one shuffler holds; levels[0] = 0.
@@ -45,29 +45,6 @@ class BatchSchedule:
     def batches(self) -> int:
         """Batches, one for each slot but the last."""
         return self.slots - 1
-
-    def users_by(self, slots: Any) -> Any:
-        """How many users have come at the end of the first so many slots: of a number, or of an array of them."""
-        short = np.minimum(slots, self.short) if isinstance(slots, np.ndarray) else min(slots, self.short)
-        return slots * self.slot_users - short
-
-    def place_of(self, times: Any) -> tuple[Any, Any]:
-        """The slots that are over when so many users have come, and how many users came since.
-
-        Args:
-            times: a number of users, or an array of them.
-        """
-        in_short = self.short * (self.slot_users - 1)
-        if not isinstance(times, np.ndarray):
-            time = int(times)
-            ahead, size = (0, self.slot_users - 1) if time < in_short else (self.short, self.slot_users)
-            return divmod(time + ahead, size)
-        over, since = np.divmod(times + self.short, self.slot_users)
-        early = times < in_short
-        if early.any():
-            first, within = np.divmod(times, self.slot_users - 1)
-            over, since = np.where(early, first, over), np.where(early, within, since)
-        return over, since
 
     def batch_users(self, first: int, end: int) -> int:
         """The users of a batch over the slots after `first` up to `end`."""

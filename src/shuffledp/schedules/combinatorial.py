@@ -22,7 +22,14 @@ Whole = NDArray[np.int64]
 
 
 def slots(budget: int, shufflers: int) -> int:
-    """C(c + k, k).
+    """How many slots a schedule with c batches an estimate and k shufflers has: C(c + k, k).
+
+    Args:
+        budget: how many batches an estimate is a sum of at most.
+        shufflers: how many work concurrently.
+
+    Returns:
+        The number of slots.
 
     >>> slots(24, 4)
     20475
@@ -93,6 +100,17 @@ def ending_schedule(budget: int, shufflers: int, users: int) -> PrefixSchedule:
 
 def combinatorial_schedule(budget: int, shufflers: int, slot_users: int) -> PrefixSchedule:
     """The schedule with this budget of batches an estimate.
+
+    Args:
+        budget: how many batches an estimate is a sum of at most.
+        shufflers: how many work concurrently.
+        slot_users: how many users a slot has.
+
+    Returns:
+        The schedule: the parent and the level of every slot.
+
+    Raises:
+        ParameterError: a negative budget, no shuffler, no user, or more than 2^31 slots.
 
     >>> schedule = combinatorial_schedule(budget=2, shufflers=2, slot_users=10)
     >>> schedule.slots, schedule.parents.tolist(), schedule.overlap()

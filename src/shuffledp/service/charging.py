@@ -41,8 +41,4 @@ def charge(ledger: Path, served: Task | Campaign) -> bool:
     Raises:
         InfeasibleError: it would pass the budget; nothing is written.
     """
-    entry, budget = entry_of_served(served), Ledger.load(ledger)
-    if any(known.description == entry.description for known in budget.account.entries):
-        return False
-    budget.spend(entry)
-    return True
+    return Ledger.load(ledger).spend_once(entry_of_served(served))

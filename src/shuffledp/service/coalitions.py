@@ -138,7 +138,7 @@ def _epsilon(plan: Plan, lost: float) -> tuple[float | None, float | None]:
 
 
 def telling(coalitions: list[Coalition]) -> Iterator[Coalition]:
-    """Of the sets without users that learn the same, those that say most.
+    """The sets that say most, of those without users that learn the same.
 
     That are the ones that no larger of them holds, as smaller ones learn no more; and of those that learn all, the ones
     that hold no smaller, as none of them may be missing.

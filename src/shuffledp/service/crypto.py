@@ -28,7 +28,11 @@ def binding(task_id: str, batch_id: str, hop: int = 0) -> bytes:
 
 @dataclass(frozen=True, repr=False)
 class Key:
-    """A key of 32 bytes, and its text in files: base64url."""
+    """A key of 32 bytes, and its text in files: base64url.
+
+    Attributes:
+        raw: its 32 bytes.
+    """
 
     name: ClassVar[str]
     raw: bytes
@@ -71,7 +75,12 @@ class PublicKey(Key):
 
 @dataclass(frozen=True, repr=False)
 class PrivateKey(Key):
-    """What the analyzer opens messages with; its text is a secret."""
+    """What the analyzer opens messages with; its text is a secret.
+
+    >>> key = PrivateKey.generate()
+    >>> PrivateKey.from_text(key.text).public == key.public
+    True
+    """
 
     name: ClassVar[str] = "private_key"
 
@@ -116,7 +125,12 @@ class VerifyingKey(Key):
 
 @dataclass(frozen=True, repr=False)
 class SigningKey(Key):
-    """What an analyzer signs models with; its text is a secret."""
+    """What an analyzer signs models with; its text is a secret.
+
+    >>> key = SigningKey.generate()
+    >>> key.public.has_signed(b"model", key.sign(b"model")), key.public.has_signed(b"other", key.sign(b"model"))
+    (True, False)
+    """
 
     name: ClassVar[str] = "signing_private_key"
 

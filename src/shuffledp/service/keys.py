@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import settle_name
+from shuffledp.files import settle_name, write_secret
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
 from shuffledp.service.tokens import OPEN, ROLES, Tokens
@@ -176,6 +176,9 @@ def make_keys(folder: Path, *, bits: RandomBits, expires: str | None = None) -> 
         bits: where tokens come from; must be secure.
         expires: the last day on which tasks are created for the key, and reports sealed to it; None for no such day.
 
+    Returns:
+        The public key that devices seal messages to.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     public = make_keys(Path(place) / "keys", bits=RandomBits.secure())
@@ -262,18 +265,15 @@ def _json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def write_secret(path: Path, text: str | bytes, mode: int) -> None:
-    """A new file, forced to disk, created with its mode: at no time can anybody else open it."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), mode)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), mode)
-        file.write(text.encode() if isinstance(text, str) else text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def load_private_key(path: Path) -> PrivateKey:
-    """The analyzer's current key from its folder or file; refused if anybody but its owner may read it."""
+    """The analyzer's current key from its folder or file; refused if anybody but its owner may read it.
+
+    Args:
+        path: the folder that `make_keys` made, or the file in it.
+
+    Returns:
+        The newest key, which opens messages of new tasks.
+    """
     return ANALYZER.ring(path)[0]
 
 
@@ -298,7 +298,14 @@ def load_hop_public_key(path: Path) -> PublicKey:
 
 
 def load_signing_key(path: Path) -> SigningKey:
-    """What models of new campaigns are signed with, from its folder or file; refused if others may read it."""
+    """What models of new campaigns are signed with, from its folder or file; refused if others may read it.
+
+    Args:
+        path: the folder that `make_keys` made, or the file in it.
+
+    Returns:
+        The newest key.
+    """
     return MODELS.ring(path)[0]
 
 
@@ -308,13 +315,36 @@ def load_verifying_key(path: Path) -> VerifyingKey:
 
 
 def load_tokens(path: Path) -> Tokens:
-    """The secrets of all roles from their folder or file; refused if anybody but their owner may read them."""
+    """The secrets of all roles from their folder or file; refused if anybody but their owner may read them.
+
+    Args:
+        path: the folder that `make_keys` made, or the file in it.
+
+    Returns:
+        The secrets, by their roles.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = make_keys(Path(place) / "keys", bits=RandomBits.secure())
+    ...     sorted(load_tokens(Path(place) / "keys").secrets)
+    ['admin', 'enrol', 'hop', 'open', 'read']
+    """
     document = key_document(key_file(path, TOKENS), VERSION, WITH_OLDER)
     return Tokens.from_document({name: value for name, value in document.items() if name != "version"})
 
 
 def load_token(path: Path) -> str:
     """One role's secret from its file.
+
+    Args:
+        path: the file of one token.
+
+    Returns:
+        The secret.
+
+    Raises:
+        ParameterError: a file that cannot be read.
+        DataError: a file that holds no token.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:

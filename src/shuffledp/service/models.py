@@ -102,6 +102,9 @@ def model_of(
         cohort: what it asks for there; None where nobody is asked any more.
         closes: when the round is dropped, if it is.
 
+    Returns:
+        The model, not yet signed.
+
     >>> from shuffledp import Privacy, RandomBits
     >>> from shuffledp.learn.bandits.arms.fixed_batches import FixedBatches
     >>> from shuffledp.service.crypto import PrivateKey
@@ -134,7 +137,15 @@ def _can_fill(campaign: Campaign, place: Round, cohort: Cohort) -> bool:
 
 
 def signed(model: Model, key: SigningKey) -> SignedText:
-    """A model as it is stored, cached and sent."""
+    """A model as it is stored, cached and sent.
+
+    Args:
+        model: what `model_of` returns.
+        key: the analyzer's.
+
+    Returns:
+        Its text and the signature.
+    """
     text = json.dumps(model.document(), sort_keys=True, separators=(",", ":"))
     return SignedText(text, base64.urlsafe_b64encode(key.sign(_CONTEXT + text.encode())).decode("ascii"))
 
@@ -159,6 +170,9 @@ def checked_model(found: SignedText, campaign: Campaign, least: int = 0) -> Mode
         found: what was fetched, from wherever.
         campaign: whose model it must be.
         least: the smallest number that it may have: no device goes back to an older model than it has seen.
+
+    Returns:
+        The model, which a device may follow.
 
     Raises:
         DataError: it is signed by somebody else, of another campaign, older than one that was seen, names a round or

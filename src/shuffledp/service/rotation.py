@@ -8,7 +8,6 @@ no moment is a secret half missing that a task may name. Only names are tidied a
 
 import contextlib
 import json
-import os
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import locked, settle_name
+from shuffledp.files import destroy_file, locked, settle_name, write_secret
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PublicKey
 from shuffledp.service.expiry import check_not_expired
@@ -38,7 +37,6 @@ from shuffledp.service.keys import (
     load_tokens,
     token_name,
     tokens_text,
-    write_secret,
 )
 from shuffledp.service.tokens import Tokens
 
@@ -179,7 +177,7 @@ def retire_keys(
             # First, for the words: whoever has the file knows better.
             _remember(folder, [public for _, public in doomed])
         for file, _ in doomed:
-            _destroy(folder / file)
+            destroy_file(folder / file)
     return Retired(tuple(file for file, _ in doomed), {})
 
 
@@ -238,7 +236,7 @@ def alone(folder: Path) -> Any:
         raise ParameterError("folder", str(folder), "must be a folder of keys", "make one with `shuffledp keys FOLDER`")
     with locked(folder / "keys", timeout=_WAIT_SECONDS, parameter="folder"):
         for file in filter(Path.is_file, folder.glob(".shuffledp-*.part")):
-            _destroy(file)
+            destroy_file(file)
         for file in folder.glob("*-*.key"):
             if is_overwritten(file):
                 file.unlink()
@@ -292,15 +290,3 @@ def put_file(file: Path, text: str | bytes, mode: int = 0o600) -> None:
 def _remember(folder: Path, gone: list[str]) -> None:
     keys = retired_keys(folder) | dict.fromkeys(gone, datetime.now(UTC).date().isoformat())
     put_file(folder / RETIRED, json.dumps({"version": VERSION, "keys": keys}, indent=2) + "\n")
-
-
-def _destroy(file: Path) -> None:
-    """Overwrite, force to disk, delete, force to disk: a crash leaves a key, or zeros that nobody takes for one."""
-    descriptor = os.open(file, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
-    try:
-        os.pwrite(descriptor, bytes(os.fstat(descriptor).st_size), 0)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    file.unlink()
-    settle_name(file)

@@ -237,7 +237,7 @@ def answer_schema(role: str, name: str) -> Schema | None:
 
 
 def needed(schemas: Iterable[Any]) -> dict[str, Schema]:
-    """Of all objects those that these schemas name, and what they name in turn."""
+    """The objects that these schemas name, and what they name in turn."""
     found: dict[str, Schema] = {}
     left = [name for schema in schemas for name in _named(schema)]
     while left:

@@ -15,6 +15,10 @@ class ShufflerPool:
 
     Reference: [000] Algorithm 1.
 
+    Args:
+        shufflers: how many work concurrently.
+        bits: where each one's permutations come from.
+
     >>> import numpy as np
     >>> pool = ShufflerPool(2, bits=RandomBits.seeded(1))
     >>> pool.open(0, BatchSpec(reports=1)); pool.open(1, BatchSpec(reports=2))

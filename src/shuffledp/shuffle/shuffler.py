@@ -12,7 +12,15 @@ from shuffledp.sampling.permutation import uniform_permutation
 
 @dataclass(frozen=True, slots=True)
 class BatchSpec:
-    """All that a shuffler may know of a batch: how many reports, and at most how many messages in each."""
+    """All that a shuffler may know of a batch: how many reports, and at most how many messages in each.
+
+    Attributes:
+        reports: how many reports fill the batch.
+        messages_per_report: how many messages one report may have; None for any number.
+
+    >>> BatchSpec(reports=100, messages_per_report=9).reports
+    100
+    """
 
     reports: int
     messages_per_report: int | None = None
@@ -28,6 +36,9 @@ class Shuffler:
     The adversary sees the messages in a uniformly random order and the number of reports.
 
     Reference: [004] Definition 5.
+
+    Args:
+        bits: where permutations come from.
 
     >>> from shuffledp.messages import Reports
     >>> shuffler = Shuffler(bits=RandomBits.seeded(1))

@@ -7,6 +7,7 @@ not do.
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +44,21 @@ def deal(rows: Rows, buckets: int, *, bits: RandomBits) -> list[tuple[int, Rows]
     if buckets < 1:
         raise ParameterError("buckets", buckets, "must be >= 1", "one bucket is a permutation in memory")
     chosen = uniform_below(buckets, len(rows), bits=bits)
+    return dealt_to(rows, chosen, buckets)
+
+
+def dealt_to(rows: Rows, chosen: NDArray[Any], buckets: int) -> list[tuple[int, Rows]]:
+    """Messages by the bucket that was chosen for each, in their order; the number and rows of those that got any.
+
+    Args:
+        rows: the messages.
+        chosen: a bucket for each.
+        buckets: how many there are.
+    """
     order = np.argsort(chosen, kind="stable")
     counts = np.bincount(chosen, minlength=buckets)
     ends = np.cumsum(counts)
-    dealt = rows[order]
+    dealt = np.take(rows, order, axis=0)
     return [(int(b), dealt[ends[b] - counts[b] : ends[b]]) for b in np.flatnonzero(counts)]
 
 

@@ -194,6 +194,17 @@ def simulate_by_aggregator(plan: RoundPlan, values: ArrayLike, *, bits: RandomBi
     Its law is that of `simulate`, and so is what the adversary sees. Meant for small alphabets: a number has
     a digit for every message that could be sent.
 
+    Args:
+        plan: of one round, whose messages have no labels.
+        values: a value a person, encoded.
+        bits: where the noise and the order come from.
+
+    Returns:
+        The estimate, as `simulate` has it.
+
+    Raises:
+        ParameterError: the plan's messages have labels.
+
     >>> from shuffledp import BinarySum, Privacy
     >>> plan = BinarySum.plan(users=200, privacy=Privacy(1, 1e-6), method="poisson-bits")
     >>> estimate = simulate_by_aggregator(plan, [1] * 50 + [0] * 150, bits=RandomBits.seeded(1))

@@ -20,6 +20,16 @@ def search_heavy_hitters(
 ) -> Any:
     """The frequent strings, most frequent first.
 
+    Args:
+        search: a plan of `HeavyHitters`.
+        strings: a string a person.
+        bits: where groups and noise come from.
+        fast: whether counts are drawn from their law, without messages.
+        progress: called with the state after every level.
+
+    Returns:
+        The strings that were found, each with its count and interval.
+
     >>> from shuffledp import Privacy
     >>> from shuffledp.protocols.heavy_hitters import HeavyHitters
     >>> search = HeavyHitters.plan(users=40_000, privacy=Privacy(1, 1e-6), length=2, top=2, alphabet=b"abc")

@@ -3,8 +3,9 @@
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,19 @@ class ParquetTable(_ArrowTable):
             schema = self.parquet.schema_arrow
             self.names = list(schema.names)
             self.kinds = dict(zip(schema.names, schema.types, strict=True))
+        self._rows: tuple[int, int] | None = None
+        self._running: dict[tuple[str, ...], Running] = {}
+
+    def between(self, first: int, last: int) -> "ParquetTable":
+        """The rows from one to another. Whoever asks for the next ones goes on where these ended.
+
+        Args:
+            first: the first of them, from 0.
+            last: the first behind them.
+        """
+        found = copy(self)
+        found._rows = first, last
+        return found
 
     def numbers(self, names: Sequence[str | None]) -> list[Numbers]:
         for name in names:
@@ -93,12 +107,62 @@ class ParquetTable(_ArrowTable):
         return self._batches([name])
 
     def _batches(self, names: list[str]) -> Iterator[list[Any]]:
-        rows = max(1, (1 << 18) // len(names))
-        for batch in self.parquet.iter_batches(batch_size=rows, columns=names):
+        at_once = max(1, (1 << 18) // len(names))
+        if self._rows is None:
+            batches: Iterable[Any] = self.parquet.iter_batches(batch_size=at_once, columns=names)
+        else:
+            first, last = self._rows
+            running = self._running.pop(tuple(names), None)
+            if running is None or running.row != first:
+                running = Running(self.parquet, first, names, at_once)
+            batches = running.until(last)
+            self._running[tuple(names)] = running
+        for batch in batches:
             yield [batch.column(batch.schema.get_field_index(name)) for name in names]
 
     def _error(self, broken: Exception) -> DataError:
         return unreadable(self.source, "Parquet", "write it again")
+
+
+class Running:
+    """Batches of a Parquet file from a row on, taken up to one row after another.
+
+    Args:
+        parquet: the open file.
+        row: the first row.
+        names: of the columns.
+        at_once: rows of a batch.
+    """
+
+    def __init__(self, parquet: Any, row: int, names: list[str], at_once: int) -> None:
+        self.row = row
+        sizes = [parquet.metadata.row_group(group).num_rows for group in range(parquet.num_row_groups)]
+        ends = np.cumsum(sizes)
+        group = int(np.searchsorted(ends, row, side="right"))
+        groups = list(range(group, len(sizes)))
+        self._batches = iter(parquet.iter_batches(batch_size=at_once, row_groups=groups, columns=names))
+        self._left: Any = None
+        self._skip = row - int(ends[group] - sizes[group]) if groups else 0
+
+    def until(self, last: int) -> list[Any]:
+        """The batches up to a row; fewer rows than there should be end where the file does."""
+        found = []
+        while self.row < last:
+            batch, self._left = self._left, None
+            if batch is None:
+                batch = next(self._batches, None)
+            if batch is None:
+                break
+            skipped = min(self._skip, batch.num_rows)
+            self._skip -= skipped
+            batch = batch.slice(skipped)
+            taken = min(batch.num_rows, last - self.row)
+            if taken < batch.num_rows:
+                self._left = batch.slice(taken)
+            if taken:
+                found.append(batch.slice(0, taken))
+            self.row += taken
+        return found
 
 
 class ArrowCsv(_ArrowTable):

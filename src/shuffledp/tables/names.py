@@ -6,7 +6,7 @@ from shuffledp.tables.reading import Reading
 
 
 def column_names(path: Path, *, reading: Reading | None = None) -> list[str]:
-    r"""Of a CSV or Parquet file; a matrix in a .npy file has numbers, from 1 on.
+    r"""The names of a CSV or Parquet file's columns; those of a matrix in a .npy file are numbers, from 1 on.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:

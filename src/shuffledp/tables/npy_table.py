@@ -1,6 +1,7 @@
 """A .npy file as a table: a column, a matrix, or named fields."""
 
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,26 @@ class NpyTable(OpenTable):
         except Exception as broken:  # a damaged header raises whatever its parser stumbles over
             if "Python objects" not in str(broken):
                 raise unreadable(self.source, ".npy", "save it again with numpy.save") from broken
+
+    def between(self, first: int, last: int) -> "NpyTable":
+        """The rows from one to another, read and not mapped: what was mapped would stay in memory.
+
+        Args:
+            first: the first of them, from 0.
+            last: the first behind them.
+        """
+        found = copy(self)
+        array = self._values(None)
+        if isinstance(array, np.memmap) and array.flags.c_contiguous:
+            width = int(np.prod(array.shape[1:], dtype=np.int64))
+            start = array.offset + first * width * array.dtype.itemsize
+            read = np.fromfile(self.source, dtype=array.dtype, count=(last - first) * width, offset=start)
+            if read.size != (last - first) * width:
+                raise unreadable(self.source, ".npy", "save it again with numpy.save")
+            found.array = read.reshape(last - first, *array.shape[1:])
+        else:
+            found.array = np.array(array[first:last])
+        return found
 
     @property
     def names(self) -> list[str]:  # type: ignore[override]

@@ -19,6 +19,12 @@ def read_texts(
         reading: what is between cells, and what people without a value report.
         other: the category that takes people without a value, if the policy says so.
 
+    Returns:
+        The different texts, and which of them every person has.
+
+    Raises:
+        DataError: no rows, a text that is too long, or a person without a value where that is refused.
+
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder) / "people.csv"

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from harness import carried
+from shuffledp.accounting import running_filters
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.continual.carried.planner import _begun, plan_carried, weights_for
 from shuffledp.continual.carried.weights import CarriedWeights
@@ -211,3 +212,18 @@ def test_wrong_numbers_are_one_sentence(change: dict) -> None:
     with pytest.raises(ParameterError) as refused:
         assert not math.isfinite(dataclasses.replace(weights, **change).shift)
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+def test_stretches_of_slots_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables of a long horizon are made in stretches: as if it were one."""
+
+    def tables() -> list[np.ndarray]:
+        one = made(5, 60, (0.6, 0.85, 0.93), 0.5, 3.0)
+        limits = np.array(one.noise_limits)
+        np.testing.assert_array_equal(limits, [one.noise_variances.min(axis=1), one.noise_variances.max(axis=1)])
+        return [one.slot_weights, one.slot_variances, one.prefix_variances, one.first_responses(2), limits]
+
+    whole = tables()
+    monkeypatch.setattr(running_filters, "_BLOCK", 7)
+    for one, other in zip(whole, tables(), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-15, atol=0)

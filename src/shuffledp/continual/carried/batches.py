@@ -12,6 +12,7 @@ from shuffledp.protocols.labels import label_bits, labelled_reports
 from shuffledp.protocols.learner import BatchMechanism
 from shuffledp.protocols.splitting import Splitting
 from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tally_rows import TallyRows, Whole, seats_of_runs
 from shuffledp.randomness import RandomBits
 
 
@@ -45,12 +46,24 @@ class WindowBatch(BatchMechanism):
 
     def randomize(self, prepared: Any, first_seat: int, *, bits: RandomBits) -> Reports:
         """Reports of consecutive users, of whose prepared numbers, one for each of its windows, this one's is sent."""
-        ages = _ages(self.slot_sizes)[first_seat : first_seat + len(prepared)]
-        numbers = np.asarray(prepared)[np.arange(len(prepared)), ages].reshape(len(prepared), -1)
-        shares = self.splitting.split(numbers, bits=bits)
+        shares = self._shares(prepared, np.arange(first_seat, first_seat + len(prepared)), bits)
         if self.coordinates > 1:
             return labelled_reports(shares, self.coordinates, 0)
         return Reports.of_equal_size(shares.reshape(len(shares), -1))
+
+    def _shares(self, prepared: Any, seats: NDArray[np.int64], bits: RandomBits) -> NDArray[np.uint64]:
+        """The shares of those prepared numbers that are this window's, of the users with these seats."""
+        ages = _ages(self.slot_sizes)[seats]
+        numbers = np.asarray(prepared)[np.arange(len(prepared)), ages].reshape(len(prepared), -1)
+        return self.splitting.split(numbers, bits=bits)
+
+    def tally_runs(self, prepared: Any, first_seat: int, starts: Whole, *, bits: RandomBits) -> TallyRows:
+        seats = seats_of_runs(starts, len(prepared), first_seat)
+        return self.splitting.tally_runs(self._shares(prepared, seats, bits), starts)
+
+    def read_rows(self, rows: TallyRows) -> Any:
+        sums = self.splitting.sums_of(rows, self.users * self.splitting.shares)
+        return sums[:, 0] if self.coordinates == 1 else sums
 
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         return self.splitting.tally(batch, malformed, self.coordinates)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.continual.carried.guarantee import PrivateCarried
+from shuffledp.continual.decoding import CarriedDecoding
 from shuffledp.continual.estimates import estimate_of
 from shuffledp.continual.learner import RunningLearner
 from shuffledp.continual.slot_sums import slot_sums
@@ -155,6 +156,9 @@ class CarriedCounter(RunningLearner[CarriedState]):
             raise ParameterError("state", shape, "must have a number for each filter and coordinate", "restore a copy")
 
     # --- whole streams -----------------------------------------------------------------------
+
+    def decoding(self) -> CarriedDecoding:
+        return CarriedDecoding(self.plan.weights, self.plan.domain.coordinates)
 
     def _by_law(self, array: NDArray[Any], closed: int, bits: RandomBits) -> Floats:
         """As windows of whole noise would show them, a slot's users drawing theirs together."""

@@ -66,7 +66,7 @@ class CarriedMessages(CarriedWindows):
         lowest, highest = (heaviest * sum(end[side] for end in ends) for side in (0, 1))
         # A noise of pattern (1 - q)^i is in i + 1 windows, with squares that add up to C(2i, i).
         variance = sum(
-            math.comb(2 * number, number) * float(row.max()) for number, row in enumerate(weights.noise_variances, 1)
+            math.comb(2 * number, number) * float(most) for number, most in enumerate(weights.noise_limits[1], 1)
         )
         quantile = -float(special.ndtri(FALSE_ALARM / 4 / domain.coordinates))
         spread = math.ceil(quantile * math.sqrt(float(self.surplus_by_slot.max()) * variance * 1.001)) + 1
@@ -116,13 +116,13 @@ class CarriedMessages(CarriedWindows):
         if positions is None:
             raise ParameterError("positions", None, "must be given: what a user sends depends on its slot", "pass them")
         steps = np.asarray(self.domain.to_steps(self.check_values(values), bits=bits), dtype=np.int64)
-        slots = np.asarray(self.schedule.place_of(np.asarray(positions))[0])
+        slots = np.asarray(self.course.place_of(np.asarray(positions))[0])
         return self._contributions(steps, slots, bits)
 
     def _contributions(self, steps: NDArray[np.int64], slots: NDArray[np.int64], bits: RandomBits) -> NDArray[np.int64]:
         weights, size = self.weights, self.shufflers_used
         one = (slice(None), *(np.newaxis,) * (steps.ndim - 1))
-        weighed = steps * weights.slot_weights[slots][one]
+        weighed = steps * weights.slot_weights_at(slots)[one]
         found = np.zeros((len(steps), size, *steps.shape[1:]), dtype=np.int64)
         for place, tap in enumerate(weights.taps.tolist()):
             found[:, place] = tap * weighed
@@ -145,7 +145,7 @@ class CarriedMessages(CarriedWindows):
             [honest_users(size, self.honest_fraction) if size else 1 for size in range(self.slot_users + 1)]
         )
         suppliers = self._counted_on(times)
-        return np.asarray(np.nextafter(self.weights.noise_variances[:, times] / (suppliers * honest[sizes]), np.inf))
+        return np.asarray(np.nextafter(self.weights.noise_variances_at(times) / (suppliers * honest[sizes]), np.inf))
 
     # --- how much is sent --------------------------------------------------------------------
 

@@ -58,7 +58,7 @@ class CarriedPlan(PrivateCarried):
         if self.weights.slots * (self.shufflers_used + 1) > self.users:
             raise ParameterError("slots", self.weights.slots, "must have more users than windows each", again)
         most = max(honest_users(size, self.honest_fraction) for size in self._slot_sizes)
-        if float(self.weights.noise_variances.min()) / self._suppliers < LEAST_OWN_VARIANCE * most:
+        if float(self.weights.noise_limits[0].min()) / self._suppliers < LEAST_OWN_VARIANCE * most:
             raise ParameterError("variance", self.weights.variance, "must be larger", again)
         certified = self.certified_noise_bound
         if certified is not None and (
@@ -152,7 +152,7 @@ def _views(plan: CarriedPlan, side: int, trials: int, part: float, bits: RandomB
     """Log likelihoods of runs in which the first user of the first slot has the highest or the lowest value."""
     weights = plan.weights
     slots = min(weights.slots, _AUDITED)
-    variances = part * weights.noise_variances[:, :slots]
+    variances = part * weights.noise_variances_of(0, slots)
     drawn = [
         sample_discrete_gaussian(np.ascontiguousarray(np.broadcast_to(row[:, np.newaxis], (slots, trials))), bits=bits)
         for row in variances

@@ -93,7 +93,7 @@ class CarriedShape(CarriedMessages):
         """
         weights = self.weights
         count = weights.slots if slots is None else slots
-        variances = self.surplus_by_slot[:count] * weights.noise_variances[:, :count]
+        variances = self.surplus_by_slot[:count] * weights.noise_variances_of(0, count)
         one = (slice(None), *(np.newaxis,) * len(shape))
         # D N_1 + D^2 N_2 + ... in whole numbers, from the last one on.
         windows = np.zeros((count, *shape), dtype=np.int64)
@@ -128,8 +128,8 @@ def _error_variances(weights: CarriedWeights, surplus: float, first: tuple[float
     found = surplus * weights.prefix_variances
     for slot, own in enumerate(first[: weights.slots]):
         if own > surplus * (1 + 1e-12):
-            for number, row in enumerate(weights.noise_variances, 1):
-                found = found + (own - surplus) * row[slot] * weights.response(number, slot) ** 2
+            for number, (variance,) in enumerate(weights.noise_variances_of(slot, slot + 1), 1):
+                found = found + (own - surplus) * variance * weights.response(number, slot) ** 2
     return np.asarray(found)
 
 

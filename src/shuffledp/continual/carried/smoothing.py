@@ -27,7 +27,7 @@ def smoothing_part(
     # Sums of two noises of a person's variance at least; then everything but N_1 is summed out; then rounding.
     # Each draw is normalised, and added to the others.
     own = smoothing_error(math.sqrt(LEAST_OWN_VARIANCE / 2), 2 * draws)
-    least = [part * float(row.min()) for row in weights.noise_variances]
+    least = [part * float(each) for each in weights.noise_limits[0]]
     steepest = max((1 / each for each in least[1:]), default=0.0) + (4.0**noises / 3) / least[0]
     return own + smoothing_error(1 / math.sqrt(steepest), running) + smoothing_error(2.0, running)
 

@@ -12,14 +12,16 @@ X_s and N_i are sums over the users of a slot. Proofs: docs/theory/carried-noise
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from shuffledp.accounting.running_filters import RunningFilter
+from shuffledp.accounting.running_filters import RunningFilter, blocks_of
 from shuffledp.errors import ParameterError
 
 Floats = NDArray[np.float64]
@@ -33,6 +35,8 @@ _ROUNDED_UP = 1 + 1e-7
 LARGEST_SUM = 1 << 52
 LARGEST_VARIANCE = 1e35
 MOST_SLOTS = 1 << 26
+# So many slots' numbers are kept by whoever needs some of them; of more, those that are needed are computed.
+_KEPT_WHOLE = 1 << 16
 # In the first slots there is more noise than the filter's by at least this part of it: eigenvalues are good to 1e-14.
 _CLEARLY = 3e-13
 
@@ -105,7 +109,7 @@ class CarriedWeights:
         grown = 2 * self.growth * math.log((self.slots + self.offset) / (1 + self.offset))
         if math.log(self.variance) + grown > math.log(LARGEST_VARIANCE):
             raise ParameterError("growth", self.growth, f"must not lead beyond {LARGEST_VARIANCE:g}", again)
-        if self.component_variances.min() <= 0:
+        if min(self._least_components) <= 0:
             problem = "must not fall faster than the noise is carried on"
             raise ParameterError("growth", self.growth, problem, again)
         if not self.is_begun:
@@ -169,19 +173,29 @@ class CarriedWeights:
     @cached_property
     def slot_weights(self) -> Whole:
         """What a step of each slot's users weighs, in whole numbers along lines between the knots."""
-        return along(self.knots, np.array(self.weights, dtype=np.int64), self.slots)
+        found = np.empty(self.slots, dtype=np.int64)
+        for each in blocks_of(self.slots):
+            found[each] = self.slot_weights_of(each.start, each.stop)
+        return found
+
+    def slot_weights_of(self, first: int, end: int) -> Whole:
+        """As `slot_weights`, of the slots first..end-1."""
+        return along(self.knots, np.array(self.weights, dtype=np.int64), end, first)
 
     @cached_property
     def slot_variances(self) -> Floats:
         """The variance of the filter's noise w in each slot."""
-        return self._variances(0)
+        found = np.empty(self.slots)
+        for each in blocks_of(self.slots):
+            found[each] = self._variances(each.start, each.stop)
+        return found
 
-    def _variances(self, first: int) -> Floats:
-        """As `slot_variances`, from this slot on, which may be one before the first."""
-        left = self.slots - np.arange(first, self.slots) + self.offset
+    def _variances(self, first: int, end: int | None = None) -> Floats:
+        """As `slot_variances`, of the slots from this one on, which may be one before the first, and before `end`."""
+        left = self.slots - np.arange(first, self.slots if end is None else end) + self.offset
         return np.asarray(self.variance * ((self.slots + self.offset) / left) ** (2 * self.growth), dtype=np.float64)
 
-    @cached_property
+    @property
     def component_variances(self) -> Floats:
         """Row i - 1: the variance of N_i in each slot with which all of them together have the filter's covariance.
 
@@ -189,8 +203,17 @@ class CarriedWeights:
         diagonal matrix of variances, ((1 - pole) + pole D) V (...)^T = (1 - pole)(V_t - pole V_(t-1)) + pole D V D^T.
         Here as if the noise had been growing like that for ever.
         """
+        return self._component_variances_of(0, self.slots)
+
+    @cached_property
+    def _least_components(self) -> tuple[float, ...]:
+        """The least variance of each of N_1, N_2, ... over all slots, as in `component_variances`."""
+        least = [self._component_variances_of(each.start, each.stop).min(axis=1) for each in blocks_of(self.slots)]
+        return tuple(np.min(least, axis=0).tolist())
+
+    def _component_variances_of(self, first: int, end: int) -> Floats:
         before = len(self.poles)
-        return self._components(self._variances(-before))[:, before:]
+        return self._components(self._variances(first - before, end))[:, before:]
 
     def _components(self, variances: Floats) -> Floats:
         """The variances of N_1, N_2, ... of a filter that begins with these and has nothing before."""
@@ -222,26 +245,76 @@ class CarriedWeights:
         return covariance_of(self._missing_components(first))
 
     def _missing_components(self, first: int) -> Floats:
-        here = slice(first, first + self._corner)
-        return self._components(self.slot_variances[here]) - self.component_variances[:, here]
+        end = min(self.slots, first + self._corner)
+        return self._components(self.slot_variances[first:end]) - self._component_variances_of(first, end)
 
     @cached_property
     def begin_surplus(self) -> Floats:
         """How much more covariance the first running sums' noise has than the filter's: a positive definite matrix."""
         return covariance_of(np.array(self.begins)) - self.missing_at_first
 
-    @cached_property
+    @property
     def noise_variances(self) -> Floats:
         """The variances with which the users of a slot draw N_1, N_2, ...: together at least the filter's noise.
 
         What comes on top only helps to hide people. N_1 has what the rounding of running sums takes, too.
         """
-        drawn = self.component_variances.copy()
+        return self._kept_variances if self.slots <= _KEPT_WHOLE else self.noise_variances_of(0, self.slots)
+
+    @cached_property
+    def _kept_variances(self) -> Floats:
+        return self.noise_variances_of(0, self.slots)
+
+    def noise_variances_of(self, first: int, end: int) -> Floats:
+        """As `noise_variances`, of the slots first..end-1: nothing is computed of any other."""
+        return self._with_begins(self._component_variances_of(first, end), first)
+
+    @cached_property
+    def noise_limits(self) -> tuple[Floats, Floats]:
+        """The least and the largest of `noise_variances` over all slots, for each of N_1, N_2, ..."""
+        ends = []
+        for each in blocks_of(self.slots):
+            some = self.noise_variances_of(each.start, each.stop)
+            ends.append((some.min(axis=1), some.max(axis=1)))
+        least, most = zip(*ends, strict=True)
+        return np.min(least, axis=0), np.max(most, axis=0)
+
+    def slot_weights_at(self, slots: Whole) -> Whole:
+        """As `slot_weights`, of these slots, which should be near each other."""
+        if self.slots <= _KEPT_WHOLE or not slots.size:
+            return np.asarray(self.slot_weights[slots])
+        first = int(slots.min())
+        return np.asarray(self.slot_weights_of(first, int(slots.max()) + 1)[slots - first])
+
+    def noise_variances_at(self, slots: Whole) -> Floats:
+        """As `noise_variances`, of these slots, which should be near each other."""
+        if self.slots <= _KEPT_WHOLE or not slots.size:
+            return np.asarray(self.noise_variances[:, slots])
+        first = int(slots.min())
+        return np.asarray(self.noise_variances_of(first, int(slots.max()) + 1)[:, slots - first])
+
+    def _with_begins(self, drawn: Floats, first: int) -> Floats:
+        """The variances of the slots from `first` on, and what is drawn beside the filter's noise."""
         size = self._corner
-        for first in range(self.restarts + 1):
-            drawn[:size, first : first + size] += np.array(self.begins).reshape(size, size)
+        begins = np.array(self.begins).reshape(size, size)
+        for begun in range(self.restarts + 1):
+            for place, slot in enumerate(range(begun - first, begun - first + size)):
+                if 0 <= slot < drawn.shape[1]:
+                    drawn[:size, slot] += begins[:, place]
         drawn[0] += ROUNDING_VARIANCE
         return drawn
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What is computed of every slot is computed again where it is needed, and sent to nobody.
+        return type(self)._unchecked, tuple(getattr(self, each.name) for each in fields(self))
+
+    @classmethod
+    def _unchecked(cls, *values: Any) -> Self:
+        """The weights that were pickled: they were checked when they were made."""
+        found = object.__new__(cls)
+        for each, value in zip(fields(cls), values, strict=True):
+            object.__setattr__(found, each.name, value)
+        return found
 
     @cached_property
     def shift(self) -> float:
@@ -269,23 +342,37 @@ class CarriedWeights:
         if self._corner:
             surplus = self.begin_surplus
             for first in range(self.restarts + 1):
-                responses = self.first_responses(first)
-                found += np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True)
+                for here, responses in self._responses_in_blocks(first):
+                    found[here] += np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True)
                 surplus = covariance_of(np.array(self.begins))
         return found * (1 + self.rounding_part) * _ROUNDED_UP
 
     @property
     def rounding_part(self) -> float:
         """Noise of variance 4 in every running sum would add at most this part to `prefix_variances`."""
-        return ROUNDING_VARIANCE / float(self.component_variances[0].min())
+        return ROUNDING_VARIANCE / self._least_components[0]
 
     def first_responses(self, first: int = 0, up_to: int = MOST_SLOTS) -> Floats:
         """Row t: what a unit of noise in running sum first + t adds to the estimates after 1, 2, ... slots."""
-        windows = np.zeros((min(self.slots, up_to), self._corner))
-        for place in range(self._corner):
-            slot = first + place
-            windows[slot : slot + 2, place] = (1.0, -1.0)[: len(windows) - slot]
-        return self.decoded(windows).T
+        return np.concatenate([each for _, each in self._responses_in_blocks(first, up_to)], axis=1)
+
+    def _responses_in_blocks(self, first: int, up_to: int = MOST_SLOTS) -> Iterator[tuple[slice, Floats]]:
+        """As `first_responses`, in stretches of slots one after the other: which slots, and their columns."""
+        states = [np.zeros((1, self._corner)) for _ in self.gains]
+        total = np.zeros(self._corner)
+        for here in blocks_of(min(self.slots, up_to)):
+            slots = np.zeros((here.stop - here.start, self._corner))
+            for place in range(self._corner):
+                for slot, unit in ((first + place, 1.0), (first + place + 1, -1.0)):
+                    if here.start <= slot < here.stop:
+                        slots[slot - here.start, place] = unit
+            for place, (p, g) in enumerate(self.gains):
+                slots, states[place] = scipy.signal.lfilter([1.0], [p + g, -g], slots, axis=0, zi=states[place])
+            slots /= self.slot_weights[here, np.newaxis]
+            slots[0] += total
+            found = np.cumsum(slots, axis=0)
+            total = found[-1]
+            yield here, found.T
 
     def response(self, number: int, slot: int) -> Floats:
         """What a unit of N_number in this slot adds to the estimates after 1, 2, ... slots."""
@@ -314,12 +401,12 @@ def covariance_of(rows: Floats) -> Floats:
     return found
 
 
-def along(knots: ArrayLike, heights: Whole, count: int) -> Whole:
-    """Whole numbers along lines between the knots, rounded down: the same on every machine."""
-    places = np.arange(count)
+def along(knots: ArrayLike, heights: Whole, count: int, first: int = 0) -> Whole:
+    """Whole numbers at the places first..count-1 on lines between the knots, rounded down: alike everywhere."""
+    places = np.arange(first, count)
     ends = np.array(knots)
     if ends.size == 1:
-        return np.full(count, heights[0])
+        return np.full(places.size, heights[0])
     left = np.minimum(np.searchsorted(ends, places, side="right") - 1, ends.size - 2)
     spans, rises = np.diff(ends), np.diff(heights)
     return np.asarray(heights[left] + rises[left] * (places - ends[left]) // spans[left])

@@ -11,6 +11,7 @@ from shuffledp.accounting.dropouts import honest_users
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.running import RunningPlan
 from shuffledp.schedules.batches import BatchSchedule
+from shuffledp.schedules.courses import WindowCourse
 from shuffledp.schedules.windows import window_schedule
 
 
@@ -50,6 +51,10 @@ class CarriedWindows(RunningPlan):
     @property
     def schedule(self) -> BatchSchedule:
         return _schedule(self.weights.slots, self.shufflers_used, self.users)
+
+    @property
+    def course(self) -> WindowCourse:
+        return WindowCourse(self.weights.slots, self.shufflers_used, self.slot_users, self._short)
 
     def batches_by(self, slots: int) -> int:
         return slots

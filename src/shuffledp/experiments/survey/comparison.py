@@ -86,7 +86,16 @@ def compare(
 
 
 def measure_row(number: int, place: int, setting: Setting) -> Row:
-    """One row of one table."""
+    """One row of one table.
+
+    Args:
+        number: of the survey's table, from 1 to 6.
+        place: of the row in it, from 0.
+        setting: privacy, effort and seed.
+
+    Returns:
+        The row: what the survey says of it, and what was measured.
+    """
     row: Row = TABLES[number].ROWS[place](setting)
     return row
 

@@ -34,7 +34,13 @@ class Effort(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What every row of every table is measured at."""
+    """What every row of every table is measured at.
+
+    Attributes:
+        privacy: of every model and method.
+        effort: how many runs, and of how many users.
+        seed: with which everything can be measured again.
+    """
 
     privacy: Privacy
     effort: Effort
@@ -46,7 +52,7 @@ class Setting:
 
     @property
     def steps(self) -> int:
-        """Of the grid of sample sizes, a doubling."""
+        """How many sample sizes of the grid there are for every doubling."""
         return self.pick(1, 4, 4)
 
     def generator(self, *words: object) -> np.random.Generator:
@@ -67,7 +73,7 @@ def _number(words: tuple[object, ...]) -> int:
 
 
 def root_mean_square(errors: ArrayLike) -> Measured:
-    """Of independent errors, with the interval that the variance of their squares gives.
+    """The root mean square of independent errors, with the interval that the variance of their squares gives.
 
     >>> root_mean_square([3.0, -3.0, 3.0, -3.0]).value
     3.0

@@ -83,7 +83,7 @@ def count_min(privacy: Privacy, users: int, side: int, axes: int) -> tuple[float
 
 
 def hadamard(privacy: Privacy, users: int, side: int, axes: int) -> tuple[float, float, int]:
-    """The same of multi-message Hadamard response: one blanket for all nodes, whose estimates are sums."""
+    """Error of all ranges, messages and bits of multi-message Hadamard response: one blanket for all nodes."""
     nodes, items = (2 * side) ** axes, (math.log2(side) + 1) ** axes
     mean = 2 * items * gaussian_standard_deviation(privacy) ** 2
     score = float(stats.norm.isf(_FAILURE / (2 * (side**2 / 2) ** axes)))
@@ -128,7 +128,7 @@ def _values(users: int, side: int, axes: int) -> NDArray[np.int64]:
 
 
 def _mean_worst(setting: Setting, draw: Callable[[], Floats]) -> Measured:
-    """Of the errors of single values that a run draws, the worst range's, on average."""
+    """The mean over runs of the worst range's error, from the errors of single values that each run draws."""
     return mean_of([worst_range(draw()) for _ in range(setting.pick(5, 12, 60))])
 
 

@@ -27,7 +27,7 @@ from shuffledp.references.local import LocalRandomizedResponse
 DISTANCE = 0.25
 """In total variation."""
 TARGET = 2 / 3
-"""Of the runs, on either side, that must end with the right answer."""
+"""The part of the runs, on either side, that must end with the right answer."""
 _LOCAL_GROUPS = 5
 _ARMS: dict[str, Arm] = {
     "local": ("local", "a noisy bit about a random half of the bins", 1.0),
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 
 @lru_cache(maxsize=64)
 def quietest_method(users: int, privacy: Privacy, bins: int) -> str:
-    """Of the unbiased histograms, the one with the least noise in a bin: what a sum of squares wants."""
+    """The unbiased histogram with the least noise in a bin: what a sum of squares wants."""
     errors = {}
     for name, method in Histogram.methods.items():
         if method.is_unbiased and not method.keeps_zero:

@@ -19,7 +19,7 @@ Arms = NDArray[np.int64]
 
 MOST_ARMS = 1_000_000
 LEAST_PROPENSITY, LARGEST_REWARD = 1e-9, 1e100
-"""Of one round with a smaller probability, or a larger reward, no estimate can be made."""
+"""No estimate can be made of a round with a smaller probability, or a larger reward."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +27,15 @@ class LoggedData:
     """Contexts, arms 0..arms-1 that were taken, rewards in [lowest, highest], and propensities.
 
     A propensity is the probability with which the arm that was taken was taken, given the context and all before it.
+
+    Attributes:
+        contexts: a row of features a round.
+        taken: the arm that was taken in each round.
+        rewards: what it paid.
+        propensities: the probability with which it was taken.
+        arms: how many arms there are.
+        lowest: no reward is smaller.
+        highest: no reward is larger.
     """
 
     contexts: Floats

@@ -78,7 +78,7 @@ class LoggedRounds(LoggedData):
         learn: Callable[..., Any] | None = None,
         confidence: float = CONFIDENCE,
     ) -> ReplayEstimate:
-        """Of the rounds in which the policy takes the logged arm, those that a coin keeps.
+        """The policy's value from the rounds in which it takes the logged arm and a coin keeps them.
 
         Args:
             choose: the policy.
@@ -172,7 +172,7 @@ class LoggedRounds(LoggedData):
     def _weighed_ends(
         self, weights: Floats, heaviest: float | None, normalized: bool, confidence: float
     ) -> tuple[float, float]:
-        """Of the interval of inverse propensities, above the lowest reward."""
+        """The ends of the interval by inverse propensities, above the lowest reward."""
         # Weights have mean 1, so that those of what rewards lack say how far the value is below the highest.
         above, below = weights * (self.rewards - self.lowest), weights * (self.highest - self.rewards)
         failure = _failure(confidence)

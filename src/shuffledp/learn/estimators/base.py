@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -14,14 +15,15 @@ from shuffledp.learn.callers import warn_caller
 from shuffledp.learn.estimators.clipping import ClipCounts, ClippedShare, complain
 from shuffledp.learn.estimators.data import checked_data, plain
 from shuffledp.learn.estimators.declared import Changed, Floats, check_moderate
+from shuffledp.learn.estimators.elsewhere import Learned, PeopleElsewhere, PreparedPeople
 from shuffledp.learn.estimators.guarantees import guarantee_of
 from shuffledp.learn.estimators.models import LinearModel
 from shuffledp.learn.estimators.preparation import Preparation
-from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run
+from shuffledp.learn.estimators.running import Fitting, bits_of, mean_losses, watched_run, watched_sums
 from shuffledp.learn.estimators.uncounted import look_at_bounds
 from shuffledp.learn.estimators.weights import WeightedLoss, scaled_weights
 from shuffledp.learn.fit_register import REGISTER
-from shuffledp.learn.fit_spending import charge, warn_if_scaled_by_data
+from shuffledp.learn.fit_spending import charge, charge_unseen, warn_if_scaled_by_data
 from shuffledp.learn.optimize import Loss, OptimizationGuarantee, Problem, Solver, plan
 from shuffledp.learn.optimize.choosing import METHODS
 from shuffledp.learn.optimize.noise_alone import NoiseAlone, noise_alone
@@ -44,30 +46,6 @@ def is_poor_for_few(epsilon: Any) -> bool:
 class ShuffleLinearModel(BaseEstimator, ABC):
     """A linear model that people teach by a few shuffled messages each.
 
-    Parameters, all decided before any data is seen:
-
-    - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `solver`: auto takes the best of those that rehearse on synthetic people of this shape, least-bound the least of
-      the bounds that `shuffledp plan optimize` compares; none that is pan-private. `solver_.chosen` says which.
-    - `visits`: in how many rounds one person may be asked; None is all. `max_rounds`: how many rounds at most.
-    - `feature_bounds`: one (low, high) for all columns of numbers, one each, or by name, that become -1 and 1; values
-      beyond are cut off. Without them `feature_norm` must be given.
-    - `feature_norm`: longer rows are shortened; with bounds the longest row within them, unless it is given.
-    - `categories`: public lists of what columns of categories may be, by name or number: each becomes a one-hot block
-      that is never longer than 1. `other` is one more category of each, for values outside its list.
-    - `radius`: no model has scores beyond it on rows of that length. `alpha`: times half the squared length of the
-      model without its intercept.
-    - `gradient_bound`: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
-      less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
-    - `max_weight`: no `sample_weight` is larger; larger ones are cut off. It may be anybody's, so noise grows with it.
-    - `count_clipped`: how many people are asked, instead of for a gradient, whether something of theirs had to be
-      clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody. Then a ledger is charged epsilon and
-      delta, and not the solver's own pair, which adds up to less over many fits.
-    - `honest_fraction`: people of every cohort who are counted on to add their noise.
-    - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
-    - `ledger`: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
-      fits of this process that share people, and warns from the second on.
-
     Which row is in which cohort is drawn at random. `clipped_shares_` says privately how much was clipped, and a
     warning says so where it is more than a tenth. Where people are too few for that it is empty and
     `clipped_counted_from_` says from how many on it would not be; an `UncountedBoundsWarning`, for whoever holds the
@@ -78,6 +56,35 @@ class ShuffleLinearModel(BaseEstimator, ABC):
     where that is not rehearsed, or after several calls of `partial_fit`). Both cost nothing, and warn.
     `bound_` is proved for the expected excess loss in scaled units, and None where gradients may be clipped (then
     `solver_.bound` is a guide to planning only) or where the solver has none, as `conditioned`.
+
+    Parameters are all decided before any data is seen.
+
+    Attributes:
+        epsilon: how private every row is, replaced by any other; smaller is safer.
+        delta: the probability that is left over.
+        solver: auto takes the best of those that rehearse on synthetic people of this shape, least-bound the least of
+            the bounds that `shuffledp plan optimize` compares; none that is pan-private. `solver_.chosen` says which.
+        visits: in how many rounds one person may be asked; None is all.
+        max_rounds: how many rounds there are at most.
+        radius: no model has scores beyond it on rows of length `feature_norm`.
+        alpha: times half the squared length of the model without its intercept, added to the loss.
+        feature_bounds: one (low, high) for all columns of numbers, one each, or by name, that become -1 and 1; values
+            beyond are cut off. Without them `feature_norm` must be given.
+        feature_norm: longer rows are shortened; with bounds the longest row within them, unless it is given.
+        categories: public lists of what columns of categories may be, by name or number: each becomes a one-hot block
+            that is never longer than 1.
+        other: one more category of each such column, for values outside its list.
+        fit_intercept: whether a model has an intercept, which `alpha` leaves alone.
+        gradient_bound: what gradients are clipped to; the loss's own bound if None, which none passes. Where it is
+            less, clipped gradients are those of another loss and no bound is proved; privacy does not depend on it.
+        max_weight: no `sample_weight` is larger; larger ones are cut off. It may be anybody's, so noise grows with it.
+        count_clipped: how many people are asked, instead of for a gradient, whether something of theirs had to be
+            clipped; "auto" a few hundred where they are at most 5% of all, 0 nobody. Then a ledger is charged epsilon
+            and delta, and not the solver's own pair, which adds up to less over many fits.
+        honest_fraction: people of every cohort who are counted on to add their noise.
+        random_state: None draws secure bits; a seed repeats a simulation and protects nobody.
+        ledger: a `Ledger` or its file, whose budget every fit is charged to before its first question; None counts the
+            fits of this process that share people, and warns from the second on.
     """
 
     epsilon: float = 1.0
@@ -133,7 +140,7 @@ class ShuffleLinearModel(BaseEstimator, ABC):
 
     @abstractmethod
     def _loss(self) -> Loss:
-        """Of rows no longer than 1 and of scaled targets."""
+        """The loss of rows no longer than 1 and of scaled targets."""
 
     @property
     def _privacy(self) -> Privacy:
@@ -181,15 +188,8 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         What was declared is kept: parameters that are set afterwards say nothing of this model.
         """
         users, width = data.people.shape
-        method = METHODS.get(self.solver)
-        if method is not None and method.model != "shuffle":
-            problem = (
-                "must be of the shuffle model: here all rows are in memory at once, so an intruder would read them"
-            )
-            raise ParameterError("solver", self.solver, problem, "take auto, or read a stream by PanPrivateLearner")
         columns = getattr(self, "feature_names_in_", width)
-        prepared, counts = self._declared(columns), self._clip_counts(users)
-        solver = plan(self.problem(users, columns), solver=self.solver)
+        prepared, counts, solver = self._planned(users, columns)
         rows, changed = prepared.rows(data.people)
         loss, bits = self._loss(), bits_of(self.random_state)
         data = replace(data, rows=rows, clipped={**data.clipped, "rows": changed})
@@ -201,27 +201,86 @@ class ShuffleLinearModel(BaseEstimator, ABC):
         run = watched_run(
             solver, weighted, data, bits, counts=counts, start=data.start, progress=vars(self).get("_progress")
         )
-        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain) and data.start is None
+        exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
+        self._keep(Learned(prepared, counts, solver, spending, run, exact, users, data.start is not None))
+
+    def fit_elsewhere(self, people: PeopleElsewhere) -> Self:
+        """Fit the model on people whose rows this process does not hold: whoever does answers the solver's questions.
+
+        What reads rows without noise to warn of bounds that are far off is left out, and nobody is recognised who was
+        asked before: only a ledger is charged.
+
+        Args:
+            people: who they are, and how they are asked.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            ParameterError: something must be read from all rows at once, or the solver is not of the shuffle model.
+        """
+        with self._all_or_nothing():
+            self._declare()
+            self.n_features_in_: int = len(people.names)
+            prepared, counts, solver = self._planned(people.users, people.names)
+            self.outlook_ = outlook(solver)
+            progress = vars(self).get("_progress")
+            with people.dealt(solver, prepared, self._made, self._questions) as dealt:
+                # Charged before the first question, and after rows that cannot be learned from are refused.
+                spending = charge_unseen(self.ledger, solver, asks_else=counts.users > 0)
+                flags, asked = dealt.flags(counts.users), np.arange(counts.users)
+                shares = counts.counted(flags, asked, bits=bits_of(self.random_state)) if counts.users else ()
+                run = watched_sums(solver, dealt.sums(self._loss(), counts.users), shares, progress=progress)
+                exact = dict(dealt.clipped)
+            self._keep(Learned(prepared, counts, solver, spending, run, exact, people.users))
+        return self
+
+    @abstractmethod
+    def _declare(self) -> None:
+        """Keep what was declared of targets; refuse where they would have to be read from all rows."""
+
+    def _made(self, prepared: Preparation) -> Callable[[Any], tuple[Floats, Floats, NDArray[np.bool_]]]:
+        """What prepares some people: a function that can travel, and knows what was declared and nothing else."""
+        declared = copy(self)
+        for name in ("_progress", "ledger"):
+            declared.__dict__[name] = None
+        return PreparedPeople(prepared, declared, self._questions)
+
+    def _planned(self, users: int, columns: int | Sequence[str]) -> tuple[Preparation, ClipCounts, Solver]:
+        """What is done with rows, who is asked what was clipped, and the solver of everybody else."""
+        method = METHODS.get(self.solver)
+        if method is not None and method.model != "shuffle":
+            problem = (
+                "must be of the shuffle model: here all rows are in memory at once, so an intruder would read them"
+            )
+            raise ParameterError("solver", self.solver, problem, "take auto, or read a stream by PanPrivateLearner")
+        prepared, counts = self._declared(columns), self._clip_counts(users)
+        return prepared, counts, plan(self.problem(users, columns), solver=self.solver)
+
+    def _keep(self, learned: Learned) -> None:
+        """Keep a model, and all that is known about it."""
+        solver, run, counts, loss = learned.solver, learned.run, learned.counts, self._loss()
+        proved = solver.problem.lipschitz >= loss.lipschitz(solver.problem.domain) and not learned.went_on
         self.bound_: float | None = solver.bound if proved else None
         self.loss_: Loss = loss
-        self.preparation_: Preparation = prepared
+        self.preparation_: Preparation = learned.preparation
         self.declaration_: dict[str, Any] = self._declaration()
         self.solver_: Solver = solver
         self.unprotected_: tuple[str, ...] = self._unprotected()
-        self.guarantee_: OptimizationGuarantee = spending.said_of(guarantee_of(solver, counts, self.unprotected_))
+        guarantee = guarantee_of(solver, counts, self.unprotected_)
+        self.guarantee_: OptimizationGuarantee = learned.spending.said_of(guarantee)
         self.simulated_: bool = run.simulated
-        exact = {name: int(np.count_nonzero(which)) for name, which in data.clipped.items()}
-        self.clipped_: dict[str, int] = {**exact, "gradients": run.clipped}
+        self.clipped_: dict[str, int] = {**learned.clipped, "gradients": run.clipped}
         self.clipped_shares_: tuple[ClippedShare, ...] = run.shares
         self.clipped_counted_from_: int | None = self._counted_from() if counts.users == 0 else None
         self.n_iter_: int = solver.rounds
-        self.n_users_: int = users
+        self.n_users_: int = learned.users
         self.path_rounds_: NDArray[np.int64] = run.path_rounds
         self.path_: Floats = run.path
         self.theta_: Floats = run.theta
         self._set_model(*self._natural(run.theta))
         # A model that others were averaged into, or that began elsewhere, has another law.
-        self.noise_alone_: NoiseAlone | None = noise_alone(solver, run.theta) if data.start is None else None
+        self.noise_alone_: NoiseAlone | None = None if learned.went_on else noise_alone(solver, run.theta)
         complain(run.shares)
         if self.noise_alone_ is not None and self.noise_alone_.is_all:
             words = f"{self.noise_alone_}. Evaluate it on people kept out"

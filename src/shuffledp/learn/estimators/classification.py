@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from shuffledp.errors import DataError
+from shuffledp.errors import DataError, ParameterError
 from shuffledp.learn.estimators.base import is_poor_for_few
 from shuffledp.learn.estimators.data import checked_data
 from shuffledp.learn.estimators.declared import Changed, Floats
@@ -33,6 +33,10 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
 
     If they are not declared they are read from people's labels, and the guarantee does not cover which there are.
     `class_weight` is how much a person of each class counts, as declared: {"no": 1, "yes": 9}.
+
+    Attributes:
+        classes: which labels there are; if left out they are read from people's labels, uncovered.
+        class_weight: how much a person of each class counts, by class.
     """
 
     classes: ArrayLike | None = None
@@ -98,6 +102,15 @@ class ShuffleLinearClassifier(ClassifierMixin, OnlineModel):
             self.classes_ = np.unique(labels if declared is None else np.asarray(declared))
             self._check_classes()
         self._fit_targets(people, labels, self._weights_by_class(labels, sample_weight))
+
+    def _declare(self) -> None:
+        if self.classes is None or self.class_weight is not None:
+            name = "classes" if self.classes is None else "class_weight"
+            problem = "must be said before rows are read" if self.classes is None else "needs all rows in memory"
+            raise ParameterError(name, getattr(self, name), problem, "declare classes, or fit fewer rows")
+        self._labels_read = False
+        self.classes_ = np.unique(np.asarray(self.classes))
+        self._check_classes()
 
     def _set_model(self, coefficients: Floats, intercepts: Floats) -> None:
         self.coef_, self.intercept_ = coefficients, intercepts

@@ -20,6 +20,9 @@ class ShufflePoissonRegressor(ShuffleRegressor):
     `max_target` must be declared: larger targets are cut off to it. Targets below 0 are refused. The loss goes on along
     its tangent where a mean would be larger than `max_target`.
 
+    Attributes:
+        max_target: larger targets are cut off to it; must be declared.
+
     >>> X = np.arange(1, 50_001)[:, np.newaxis] * np.sqrt([2, 3]) % 2 - 1
     >>> y = np.floor(np.exp(X @ [0.8, -0.5]) + np.arange(50_000) * np.sqrt(5) % 1)
     >>> model = ShufflePoissonRegressor(feature_bounds=(-1, 1), max_target=8, gradient_bound=3, random_state=1)

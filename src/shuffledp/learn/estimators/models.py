@@ -83,6 +83,22 @@ class LinearModel:
     noise; `clipped` is a private count. What was read so and is in it, the classes where nobody declared them, is
     listed in `unprotected`.
 
+    Attributes:
+        estimator: the name of the estimator that learned it.
+        features: the columns' names, in order.
+        classes: the labels; None of a regression.
+        coefficients: one a column, or a row of them for each of several classes.
+        intercept: one number, or one for each of several classes.
+        guarantee: what holds for everybody whom it learned from, as JSON.
+        declared: what was said before any data was seen.
+        solver: the name of the method that learned it.
+        users: how many people it learned from.
+        simulated: whether the noise came from a seeded source and protects nobody.
+        unprotected: what in it was read from the data without noise.
+        preparation: what becomes of a row before the coefficients are applied.
+        clipped: private counts of what was clipped.
+        schema: the version of its file.
+
     >>> model = LinearModel(
     ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
     ...     coefficients=np.array([2.0]), intercept=-1.0, guarantee={}, declared={}, simulated=False,
@@ -169,7 +185,7 @@ class LinearModel:
         return self.estimator == "ShuffleLogisticRegression"
 
     def probabilities(self, features: Any) -> Floats:
-        """Of the second class, by logistic regression; of every class, a row a person, if there are more."""
+        """The second class's probability by logistic regression; with more classes that of each, a row a person."""
         if not self.has_probabilities:
             raise DataError("model", self.estimator, "must be a logistic regression", "use predict")
         scores = self.scores(features)
@@ -234,7 +250,28 @@ def _declared_then(content: Mapping[str, Any]) -> Preparation:
 
 
 def load_model(path: Path | str) -> LinearModel:
-    """The model that `LinearModel.save` or `shuffledp fit` wrote."""
+    """The model that `LinearModel.save` or `shuffledp fit` wrote.
+
+    Args:
+        path: the model's file.
+
+    Returns:
+        The model, which predicts without the estimator.
+
+    Raises:
+        DataError: the file cannot be read, or is no model's.
+
+    >>> import tempfile
+    >>> model = LinearModel(
+    ...     estimator="ShuffleLogisticRegression", features=("age",), classes=("no", "yes"), solver="gd", users=10,
+    ...     coefficients=np.array([2.0]), intercept=-1.0, guarantee={}, declared={}, simulated=False,
+    ...     preparation=Preparation.of(["age"], bounds=(0, 1), norm=None),
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     model.save(Path(folder) / "model.json")
+    ...     load_model(Path(folder) / "model.json").fingerprint == model.fingerprint
+    True
+    """
     try:
         document = json.loads(Path(path).read_text(encoding="utf-8"))
     except OSError:

@@ -69,6 +69,9 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
             self._declare_targets()
         self._fit_targets(people, numbers, sample_weight)
 
+    def _declare(self) -> None:
+        self._declare_targets()
+
     @abstractmethod
     def _declare_targets(self) -> None:
         """Keep what was declared of targets."""
@@ -85,7 +88,11 @@ class ShuffleRegressor(RegressorMixin, OnlineModel):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ShuffleLinearRegressor(ShuffleRegressor):
-    """A number by a score; `target_bounds` (low, high) must be declared, and targets beyond are cut off."""
+    """A number by a score; `target_bounds` (low, high) must be declared, and targets beyond are cut off.
+
+    Attributes:
+        target_bounds: (low, high); targets beyond are cut off and counted.
+    """
 
     radius: float = 2.0
     target_bounds: ArrayLike | None = None
@@ -142,6 +149,9 @@ class ShuffleHuberRegressor(ShuffleLinearRegressor):
     """Huber's regression in the shuffle model: squared up to `threshold`, straight beyond.
 
     The threshold is a part of half the targets' range. No gradient is longer, so that noise shrinks with it.
+
+    Attributes:
+        threshold: from where on the loss is straight, as a part of half the targets' range.
 
     >>> X = np.arange(1, 50_001)[:, np.newaxis] * np.sqrt([2, 3]) % 2 - 1
     >>> y = X @ [0.5, -0.25] + np.where(np.arange(50_000) % 50, 0, 5)

@@ -11,7 +11,7 @@ from shuffledp.learn.estimators.clipping import ClipCounts, ClippedShare
 from shuffledp.learn.estimators.declared import Changed, Floats
 from shuffledp.learn.estimators.preparation import RowsOnDemand
 from shuffledp.learn.optimize import Loss, OptimizerState, Solver
-from shuffledp.learn.optimize.running import CohortSums, run_solver
+from shuffledp.learn.optimize.running import CohortSums, GivesSums, run_solver
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.permutation import uniform_permutation
 
@@ -77,6 +77,33 @@ def watched_run(
         exact: whether neither noise nor rounding is added.
         progress: told how many rounds are done and of how many.
     """
+    order = uniform_permutation(len(data.targets), bits=bits)
+    others = 0 if counts is None else counts.users
+    shares = () if counts is None else counts.counted(data.clipped, order[:others], bits=bits)
+    rows: tuple[Any, ...] = (data.rows, data.targets, *(() if data.weights is None else (data.weights,)))
+    # Rows that are made on demand are finite, and targets were made by the estimator.
+    checked = rows if isinstance(data.rows, RowsOnDemand) else loss.check_rows(solver.problem.dimension, *rows)
+    sums = CohortSums(loss, checked, bits=bits, order=order[others:], exact=exact)
+    return watched_sums(solver, sums, shares, start=start, progress=progress)
+
+
+def watched_sums(
+    solver: Solver,
+    sums: GivesSums,
+    shares: tuple[ClippedShare, ...],
+    *,
+    start: Floats | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FittingRun:
+    """Run the solver with whoever answers its questions.
+
+    Args:
+        solver: what asks for gradients.
+        sums: who answers.
+        shares: what is known of what was clipped.
+        start: where the solver begins; None for the centre of its domain.
+        progress: told how many rounds are done and of how many.
+    """
     wanted = set(np.geomspace(1, solver.rounds, _KEPT).astype(np.int64).tolist()) | {solver.rounds}
     kept: list[tuple[int, Floats]] = []
 
@@ -86,13 +113,6 @@ def watched_run(
         if progress is not None:
             progress(state.round, solver.rounds)
 
-    order = uniform_permutation(len(data.targets), bits=bits)
-    others = 0 if counts is None else counts.users
-    shares = () if counts is None else counts.counted(data.clipped, order[:others], bits=bits)
-    rows: tuple[Any, ...] = (data.rows, data.targets, *(() if data.weights is None else (data.weights,)))
-    # Rows that are made on demand are finite, and targets were made by the estimator.
-    checked = rows if isinstance(data.rows, RowsOnDemand) else loss.check_rows(solver.problem.dimension, *rows)
-    sums = CohortSums(loss, checked, bits=bits, order=order[others:], exact=exact)
     state = None if start is None else OptimizerState(solver.fingerprint, 0, start, start)
     run = run_solver(solver, sums, state=state, watch=watch)
     path, rounds = np.array([theta for _, theta in kept]), np.array([number for number, _ in kept])

@@ -36,20 +36,22 @@ _BECAUSE = (
 class ShuffleScaler(TransformerMixin, BaseEstimator):
     """Bounds of features from quantiles of people who are asked about one feature each, and for nothing else.
 
-    Parameters, all decided before any data is seen:
-
-    - `bounds`: one wide (low, high) for all features, or one each; values beyond are cut off.
-    - `epsilon`, `delta`: what holds for every row, replaced by any other.
-    - `people`: how many are asked about each feature.
-    - `rank`: bounds are the quantiles of this rank and of 1 - `rank`, a quarter further apart.
-    - `steps`: into how many cells the wide bounds are cut: none of the narrow ones is narrower than two of them.
-    - `honest_fraction`: people of every group who are counted on to add their noise.
-    - `random_state`: None draws secure bits; a seed repeats a simulation and protects nobody.
-    - `ledger`: a `Ledger` or its file, whose budget is charged before anybody is asked; None counts what this process
-      asked the same people, and warns from the second time on.
-
     Afterwards `bounds_` are bounds for an estimator's `feature_bounds`, `asked_` says who was asked, and `others` gives
     the rows of everybody else: with a model of theirs everybody has paid once.
+
+    Parameters are all decided before any data is seen.
+
+    Attributes:
+        bounds: one wide (low, high) for all features, or one each; values beyond are cut off.
+        epsilon: how private every row is, replaced by any other; smaller is safer.
+        delta: the probability that is left over.
+        people: how many are asked about each feature.
+        rank: bounds are the quantiles of this rank and of 1 - `rank`, a quarter further apart.
+        steps: into how many cells the wide bounds are cut: none of the narrow ones is narrower than two of them.
+        honest_fraction: people of every group who are counted on to add their noise.
+        random_state: None draws secure bits; a seed repeats a simulation and protects nobody.
+        ledger: a `Ledger` or its file, whose budget is charged before anybody is asked; None counts what this process
+            asked the same people, and warns from the second time on.
 
     >>> X = np.arange(1, 20_001)[:, np.newaxis] * np.sqrt([2, 3]) % 1 * [1, 50]
     >>> scaler = ShuffleScaler(bounds=(0, 1000), random_state=1).fit(X)

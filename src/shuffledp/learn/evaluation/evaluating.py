@@ -95,6 +95,9 @@ def evaluate_scores(
         bins: into how many intervals scores are cut; by the number of people if left out.
         honest_fraction: the people who are counted on to add their noise.
         warnings: what speaks against the figures.
+
+    Returns:
+        Every metric with its interval.
     """
     asked = {"privacy": privacy, "bins": bins, "honest_fraction": honest_fraction}
     plan, codes = _planned(logits, labels, scores=scores, **asked)

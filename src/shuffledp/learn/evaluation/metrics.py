@@ -58,7 +58,15 @@ class Metric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationGroup:
-    """People whose predicted probabilities lie between `low` and `high`, about how many, and their rate of label 1."""
+    """People whose predicted probabilities lie between `low` and `high`, about how many, and their rate of label 1.
+
+    Attributes:
+        low: no prediction of the group is smaller.
+        high: no prediction of the group is larger.
+        people: about how many are in it, noise included.
+        predicted: the group's mean prediction.
+        rate: the part of them with label 1, with its interval.
+    """
 
     low: float
     high: float

@@ -214,7 +214,7 @@ def _band(plan: EvaluationPlan) -> float:
 
 @lru_cache(maxsize=256)
 def _noise(plan: EvaluationPlan, name: str, end: int) -> _Noise:
-    """Of the sum with the weights of this metric's end: half of its part of the failure probability on either side."""
+    """The noise of the sum with the weights of this metric's end: half of its failure probability on either side."""
     levels = plan.ranges.level_weights([getattr(plan.cells, name)[end]])
     return _Noise(one_sum_bound(levels, _EACH), max(float(np.ptp(level.weights)) for level in levels))
 

@@ -30,6 +30,9 @@ def linear_model(solver: Solver, rows: DeviceRows, theta: ArrayLike, *, rounds: 
         theta: the solver's numbers after so many rounds, as a model publishes them.
         rounds: how many rounds they are made of.
 
+    Returns:
+        The model, which predicts for people's own columns.
+
     Raises:
         ParameterError: the loss is none of a linear model's, or the numbers are not the solver's.
 

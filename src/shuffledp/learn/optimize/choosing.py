@@ -40,11 +40,20 @@ METHODS: dict[str, Method] = {
         Phased(PanPrivateSmoothedAgd()),
     )
 }
+"""Every method of convex optimization that `plan` compares, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictedBound:
-    """What a solver promises for a problem, or why it cannot take it; neither where it can and nothing is proved."""
+    """What a solver promises for a problem, or why it cannot take it; neither where it can and nothing is proved.
+
+    Attributes:
+        solver: its name.
+        model: who is trusted: shuffle, pan-private or nobody.
+        reference: where the theorem is.
+        bound: on the expected excess loss; None where it cannot be said.
+        refusal: why the solver does not take the problem; None where it does.
+    """
 
     solver: str
     model: str
@@ -106,6 +115,12 @@ def rehearsable(problem: Problem) -> Loss | str:
 
 def rehearsals(problem: Problem) -> tuple[Rehearsed, ...]:
     """How every solver fared on synthetic people, the best first; empty where there are no rehearsals.
+
+    Args:
+        problem: made with a loss that can be rehearsed, such as by `Problem.of`.
+
+    Returns:
+        Every solver with its score: the mean of the model's loss over a constant's.
 
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss

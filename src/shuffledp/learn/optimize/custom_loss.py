@@ -80,6 +80,7 @@ class CustomLoss(Loss):
 
     @property
     def has_prox(self) -> bool:  # type: ignore[override]
+        """Whether a proximal map was given."""
         return self.proximal is not None
 
     @property

@@ -30,7 +30,14 @@ from shuffledp.protocols.vector_sum.base import VectorSumPlan
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundsState(State):
-    """Rounds done, the point, what the step rule keeps (flattened), and rounds that were lost."""
+    """Rounds done, the point, what the step rule keeps (flattened), and rounds that were lost.
+
+    Attributes:
+        round: how many rounds are done.
+        point: the model so far.
+        kept: what the step rule keeps between rounds, flattened.
+        lost: how many rounds were lost.
+    """
 
     round: int = whole("a whole round")
     point: Floats = vector("a finite point")

@@ -16,6 +16,16 @@ class OptimizationGuarantee(LearnerGuarantee):
 
     The terms are those of the stage that proves least; `users_per_round` and `messages_per_user` are the smallest
     cohort and the most that a user sends in all its rounds.
+
+    Attributes:
+        model: who is trusted: shuffle, pan-private or nobody.
+        honest_fraction: the users of every cohort who are counted on to add their noise.
+        rounds: how many there are in all.
+        rounds_per_user: in how many of them one user is.
+        users_per_round: how many the smallest cohort has.
+        messages_per_user: the most that a user sends in all its rounds.
+        pair: what dominates all that one user shows; None where there is none.
+        theory_page: where the proof is.
     """
 
     model: Model

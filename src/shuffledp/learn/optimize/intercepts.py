@@ -19,6 +19,11 @@ class BallWithIntercepts(ConvexSet):
     intercepts alone, so that rare classes and targets far from 0 are not drawn to the middle, and the whole loss is not
     strongly convex by it.
 
+    Attributes:
+        radius: no model's weights are longer.
+        intercept_radius: no model's intercepts are longer.
+        every: how many numbers each score has, the last of which is its intercept.
+
     >>> models = BallWithIntercepts(dimension=3, radius=1.0, intercept_radius=2.0, every=3)
     >>> models.project(np.array([3.0, 4.0, -9.0])).round(6).tolist(), models.penalized(np.ones(3)).tolist()
     ([0.6, 0.8, -2.0], [1.0, 1.0, 0.0])

@@ -26,6 +26,10 @@ class LinearLoss(Loss):
 
     A gradient is slope times features, so its length is known from the features', and so is its envelope's:
     the slope at the score that the proximal map moves to.
+
+    Attributes:
+        feature_bound: no row of features is longer.
+        ridge: times half the squared length of the model, added to everybody's loss.
     """
 
     is_linear: ClassVar[bool] = True
@@ -220,6 +224,9 @@ class _Residual(LinearLoss):
 class SquaredLoss(_Residual):
     """(score - target)^2 / 2, targets in -target_bound..target_bound.
 
+    Attributes:
+        target_bound: no target is larger in size.
+
     >>> SquaredLoss().slopes(np.array([0.5]), np.ones(1)).tolist()
     [-0.5]
     """
@@ -252,6 +259,9 @@ class SquaredLoss(_Residual):
 @dataclass(frozen=True, kw_only=True)
 class HuberLoss(_Residual):
     """Squared up to `threshold` from the target, straight beyond.
+
+    Attributes:
+        threshold: how far from the target the loss is squared.
 
     >>> HuberLoss(threshold=0.25).slopes(np.array([0.5, 0.9]), np.ones(2)).round(6).tolist()
     [-0.25, -0.1]

@@ -40,7 +40,7 @@ class Loss(ABC):
 
     @property
     def strong_convexity(self) -> float:
-        """Of the part that depends on data."""
+        """The strong convexity of the part that depends on data."""
         return 0.0
 
     @property

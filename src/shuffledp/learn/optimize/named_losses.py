@@ -12,10 +12,17 @@ from shuffledp.learn.optimize.softmax import SoftmaxLoss
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (LogisticLoss, HingeLoss, SquaredLoss, HuberLoss, SoftmaxLoss, PoissonLoss)
 }
+"""The losses that are saved and chosen by name: their classes."""
 
 
 def loss_from(document: Any) -> Loss:
     """The loss that a JSON document names.
+
+    Args:
+        document: what a loss's `document` wrote.
+
+    Returns:
+        The loss.
 
     Raises:
         ParameterError: the document names no loss of `LOSSES`; a custom loss is known to whoever made it only.

@@ -122,14 +122,14 @@ class Lengths:
 
     @classmethod
     def of(cls, domain: ConvexSet, theta: Floats) -> Self:
-        """Of a model of this domain, which knows its intercepts; where it knows of none, all are weights."""
+        """Lengths of a model's weights and intercepts, as its domain knows them; all are weights where it does not."""
         weights = domain.penalized(theta)
         return cls(float(np.linalg.norm(weights)), float(np.linalg.norm(theta - weights)))
 
 
 @lru_cache(maxsize=256)
 def _rehearsed(solver: Solver, loss: Loss, place: int, runs: int) -> tuple[Lengths, ...]:
-    """Of so many runs in one of both worlds."""
+    """The lengths of models of so many runs in one of both worlds without a signal."""
     problem, noises = solver.problem, tuple(noise_of(solver.problem, stage.plan) for stage in solver.stages)
     world = worlds_without_signal(loss, problem.domain)[place]
     models = (rehearse(problem, solver.stages, noises, world, _SEED + run) for run in range(runs))

@@ -200,7 +200,7 @@ def _asked(problem: Problem) -> str:
 
 @lru_cache(maxsize=64)
 def _losses(problem: Problem, loss: Loss, solver: str) -> Losses:
-    """Of a solver that was named, with its own rounds and steps."""
+    """The rehearsed losses of a solver that was named, with its own rounds and steps."""
     return Rehearsals(problem, loss, (METHODS[solver],)).rehearsed(Candidate(solver)).losses
 
 
@@ -223,7 +223,7 @@ def _usual_part(problem: Problem, loss: Loss, solver: str, losses: Losses) -> fl
 
 @lru_cache(maxsize=256)
 def _rehearsed(problem: Problem, loss: Loss, solver: str) -> Losses:
-    """Of a method with its best rounds and steps."""
+    """The rehearsed losses of a method with its best rounds and steps."""
     return ranked(problem, loss, (METHODS[solver],))[0].losses
 
 

@@ -69,6 +69,11 @@ class PanPrivateLearner:
     Random bits are no part of the memory: they are passed in, and whoever passes them must not keep them, since an
     intruder who also had them would know the second noise before it is drawn.
 
+    Args:
+        solver: a plan of a pan-private method.
+        loss: what is minimized.
+        bits: where the first noise comes from.
+
     >>> from shuffledp import Privacy
     >>> from shuffledp.learn.optimize import L2Ball, LogisticLoss, Problem, plan
     >>> loss, ball = LogisticLoss(), L2Ball(dimension=2, radius=2)

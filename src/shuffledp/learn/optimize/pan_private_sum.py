@@ -92,7 +92,7 @@ class PanPrivateSum:
 
     @property
     def standard_error(self) -> float:
-        """Of every coordinate: both noises and rounding."""
+        """The standard error of every coordinate: both noises and rounding."""
         return self.step * math.sqrt(2 * self.variance + self.users / 4)
 
     @property
@@ -137,7 +137,7 @@ class PanPrivateSum:
 
     @property
     def fingerprint(self) -> str:
-        """Of what decides it."""
+        """SHA-256 of what decides the sum."""
         numbers = (self.dimension, self.radius, self.grid, self.variance)
         return fingerprint_of(["pan-private-sum", self.users, self.privacy.epsilon, self.privacy.delta, *numbers])
 

@@ -23,7 +23,13 @@ _DERIVATIVE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class LossCheck:
-    """One claim that was tried: how often, and the most that was found of what it allows (1 is all of it)."""
+    """One claim that was tried: how often, and the most that was found of what it allows (1 is all of it).
+
+    Attributes:
+        claim: what was tried, in words.
+        tries: how many times.
+        reached: the most that was found, as a part of what the claim allows.
+    """
 
     claim: str
     tries: int

@@ -30,7 +30,13 @@ _MOST_TRIES = 40
 
 @dataclass(frozen=True, slots=True)
 class RepeatedSum:
-    """One plan, so many rounds of the same users; and `others`, other sums that they join besides."""
+    """One plan, so many rounds of the same users; and `others`, other sums that they join besides.
+
+    Attributes:
+        plan: of one round.
+        rounds: how many the same users are in.
+        others: other sums that they join besides.
+    """
 
     plan: GradientSum
     rounds: int
@@ -105,7 +111,16 @@ class AskedSum:
 
 
 def plan_sum(problem: Problem, users: int, rounds: int) -> VectorSumPlan | None:
-    """The plan of one round of a cohort that is asked so many times; None where nothing is private."""
+    """The plan of one round of a cohort that is asked so many times; None where nothing is private.
+
+    Args:
+        problem: what is minimized, by whom, and how privately.
+        users: how many are in the cohort.
+        rounds: how many times each is asked.
+
+    Returns:
+        The plan whose noise is enough for all rounds together.
+    """
     plans = plan_sums(problem, users, (AskedSum(problem.dimension, problem.lipschitz, rounds),))
     return None if plans is None else plans[0]
 

@@ -31,7 +31,8 @@ class RowShape:
 
     Attributes:
         width: numbers of a user's vector; None where it is one number a user.
-        low, high: no number is smaller or larger.
+        low: no number is smaller.
+        high: no number is larger.
         longest: no vector is longer; None where the limits of its numbers are all.
         values: the only numbers there are, such as labels; low and high are then not looked at.
 

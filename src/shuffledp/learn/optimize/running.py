@@ -81,9 +81,24 @@ class OptimizerRun:
     simulated: bool
 
 
+class GivesSums(Protocol):
+    """Whoever answers a solver's questions: over rows in memory, or wherever they are."""
+
+    people: int
+    clipped: int
+    gradients: int
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether nobody is protected."""
+
+    def of(self, cohort: GradientCohort) -> VectorEstimate | Floats:
+        """The estimate of a cohort's sum."""
+
+
 def run_solver(
     solver: AsksForGradients[S],
-    sums: "CohortSums",
+    sums: GivesSums,
     *,
     state: S | None = None,
     rounds: int | None = None,

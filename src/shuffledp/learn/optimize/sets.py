@@ -19,7 +19,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvexSet(ABC):
-    """A closed convex set of vectors with so many numbers."""
+    """A closed convex set of vectors with so many numbers.
+
+    Attributes:
+        dimension: how many numbers a model has.
+    """
 
     kind: ClassVar[str]
     is_penalized: ClassVar[bool] = True
@@ -78,6 +82,9 @@ class ConvexSet(ABC):
 class L2Ball(ConvexSet):
     """All vectors of length at most `radius`.
 
+    Attributes:
+        radius: no model is longer.
+
     >>> L2Ball(dimension=2, radius=1).project(np.array([3.0, 4.0])).round(6).tolist()
     [0.6, 0.8]
     """
@@ -113,6 +120,10 @@ class L2Ball(ConvexSet):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Box(ConvexSet):
     """All vectors whose numbers lie in [low, high].
+
+    Attributes:
+        low: no number of a model is smaller.
+        high: no number of a model is larger.
 
     >>> Box(dimension=2, low=0, high=1).project(np.array([3.0, -4.0])).tolist()
     [1.0, 0.0]
@@ -150,6 +161,9 @@ class Box(ConvexSet):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simplex(ConvexSet):
     """All vectors of numbers >= 0 that add up to `total`.
+
+    Attributes:
+        total: what a model's numbers add up to.
 
     >>> Simplex(dimension=3).project(np.array([0.9, 0.5, -1.0])).round(6).tolist()
     [0.7, 0.3, 0.0]

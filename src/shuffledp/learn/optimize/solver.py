@@ -29,7 +29,15 @@ from shuffledp.protocols.vector_sum.matrices import packed_dimension
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OptimizerState(State):
-    """Rounds done, the point, the model so far, rounds that were lost, and rows' mean moments as released."""
+    """Rounds done, the point, the model so far, rounds that were lost, and rows' mean moments as released.
+
+    Attributes:
+        round: how many rounds are done.
+        point: where the next gradients are taken.
+        average: the model so far.
+        lost: how many rounds were lost.
+        moments: rows' mean products as released; None where none were asked for.
+    """
 
     round: int = whole("a whole round")
     point: Floats = vector("a finite point")
@@ -43,6 +51,11 @@ class GradientCohort(Cohort):
     """Users first..first+users-1, counted from 0, send gradients of their losses at a point, clipped, by `plan`.
 
     Or, where the step is "moments", products of their features. Without a plan nothing is private: tell the exact sum.
+
+    Attributes:
+        stage: which stage of the solver asks.
+        first: the place of the first of them among all users, from 0.
+        plan: the sum of their gradients; None where nothing is private.
     """
 
     stage: int
@@ -155,7 +168,7 @@ class Solver(RoundsLearner[OptimizerState]):
 
     @property
     def rounds(self) -> int:
-        """Of all stages."""
+        """How many rounds all stages have together."""
         return sum(stage.rounds for stage in self.stages)
 
     @property

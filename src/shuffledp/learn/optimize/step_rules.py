@@ -14,7 +14,11 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepRule(ABC):
-    """Moves a point by a gradient; what it keeps between rounds are `memories` vectors as long as the point."""
+    """Moves a point by a gradient; what it keeps between rounds are `memories` vectors as long as the point.
+
+    Attributes:
+        step_size: how far a gradient moves the point.
+    """
 
     name: ClassVar[str]
     memories: ClassVar[int]
@@ -36,6 +40,9 @@ class StepRule(ABC):
 class MomentumSteps(StepRule):
     """velocity <- momentum velocity + gradient; point <- point - step velocity.
 
+    Attributes:
+        momentum: the part of the velocity that is kept.
+
     >>> MomentumSteps(step_size=1.0, momentum=0.5).step(1, np.zeros(1), np.ones((1, 1)), np.array([2.0]))
     (array([-2.5]), array([[2.5]]))
     """
@@ -54,6 +61,11 @@ class AdamSteps(StepRule):
     """Steps by the running mean of gradients over the root of that of their squares, coordinate by coordinate.
 
     Reference: Kingma, Ba 2015, Algorithm 1.
+
+    Attributes:
+        decay: the part of the mean gradient that is kept.
+        decay_of_squares: the part of the mean square that is kept.
+        smallest: added to the root, so that nothing is divided by 0.
 
     >>> AdamSteps(step_size=0.1).step(1, np.zeros(1), np.zeros((2, 1)), np.array([5.0]))[0].round(6).tolist()
     [-0.1]

@@ -22,6 +22,7 @@ from shuffledp.protocols.domains.summed import BITS
 from shuffledp.protocols.error_bounds import CONFIDENCE, with_errors
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.rounds import ExactRound, RoundPlan
+from shuffledp.protocols.streaming import LawOfSums, summed
 from shuffledp.protocols.tallies import Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.references.curator import CuratorDiscreteLaplace
@@ -97,7 +98,7 @@ class BinarySumPlan(RoundPlan):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CountedBits(BinarySumPlan):
+class CountedBits(LawOfSums, BinarySumPlan):
     """A binary sum whose messages are bits: all that a batch says is how many are 1 and how many are 0."""
 
     bits_per_message = 1
@@ -146,10 +147,13 @@ class CountedBits(BinarySumPlan):
         # A liar's filler that counts may hide a lost message: what could not be read is missing in any case.
         return max(self.expected - ones - zeros, tally.malformed)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         array = self.check_values(values)
-        self.check_reports(array.size)
-        return with_errors(self, self._sample(int(array.sum(dtype=np.int64)), bits), simulated=not bits.is_secure)
+        return summed(array.sum(dtype=np.int64), array.size)
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        return with_errors(self, self._sample(int(summary.counts[0]), bits), simulated=not bits.is_secure)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The numbers of ones and of other messages, which is all that a permuted multiset of bits shows."""

@@ -27,6 +27,8 @@ _MOST_CALIBRATED, _LONGEST_SUM = 128, 2048
 _SMALLEST_EPSILON = 0.05
 # Beyond, random numbers of ones would be too rare for a table: what is enough for less is enough.
 _LARGEST_EPSILON = 20.0
+# Answers drawn at a time.
+_AT_A_TIME = 1 << 20
 
 
 @lru_cache(maxsize=512)
@@ -214,7 +216,10 @@ class Pure(RandomAnswers):
             int(binomial(n, self.random_probability, 1, bits=bits)[0]) for n in (total, self.users - total)
         )
         law = truncated_discrete_laplace(self.bits_per_user, self.decay)
-        drawn = int(law.sample(random_ones + random_zeros, bits=bits).sum())
+        left, drawn = random_ones + random_zeros, 0
+        while left:
+            drawn += int(law.sample(min(left, _AT_A_TIME), bits=bits).sum())
+            left -= min(left, _AT_A_TIME)
         middle = (self.bits_per_user - 1) // 2
         honest_ones, honest_zeros = total - random_ones, self.users - total - random_zeros
         ones = drawn + middle * (honest_ones + honest_zeros) + honest_ones

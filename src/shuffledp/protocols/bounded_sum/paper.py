@@ -22,7 +22,7 @@ def paper_grid(users: int) -> int:
 
 
 def paper_standard_error(users: int, privacy: Privacy, width: float) -> float | None:
-    """Of Algorithm 1 for epsilon (1 + 2/g), as the lemma states it; None beyond its epsilon of 15."""
+    """The standard error of [001] Algorithm 1 for epsilon (1 + 2/g), as its lemma says; None beyond epsilon 15."""
     if privacy.epsilon > 15:
         return None
     grid = paper_grid(users)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.messages import Batch, Reports
+from shuffledp.messages import Reports
 from shuffledp.protocols.counted import first_codes
 from shuffledp.protocols.distribution_test.cells import as_claim
 from shuffledp.protocols.distribution_test.claim import Certificate, Claim
@@ -25,6 +25,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE, remembered
 from shuffledp.protocols.fields import AGAIN, domain, forwarded
 from shuffledp.protocols.presentation import ALONE, APART, TRUST, Listing, Presentation, View, listed
 from shuffledp.protocols.rounds import RoundPlan
+from shuffledp.protocols.streaming import LawOfSums, tallied
 from shuffledp.protocols.tallies import Tally, nothing_came
 from shuffledp.randomness import RandomBits
 from shuffledp.references.null_laws import certified_quantile, grouped_law, runs_for
@@ -45,11 +46,18 @@ def _null_scores(test: "DistributionTest") -> Floats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DistributionTest(RoundPlan):
+class DistributionTest(LawOfSums, RoundPlan):
     """Whether the users' categories follow a claimed law, uniform or given, or one far from it.
 
     Everything is decided, and every error declared, before there are any data. `false_alarm` bounds the probability to
     reject a true claim; `declared_miss` that to accept users `distance` or more away in total variation.
+
+    Attributes:
+        categories: all that a user may have.
+        distance: the total variation distance that must be seen.
+        against: the claimed probabilities; uniform ones if it is None.
+        false_alarm: the probability with which a true claim is rejected at most.
+        certificate: whether the threshold is simulated from the null law, or proved by inequalities alone.
     """
 
     protocol: ClassVar[str] = "distribution-test"
@@ -238,11 +246,12 @@ class DistributionTest(RoundPlan):
             simulated=simulated,
         )
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> TestedClaim:
-        """The server's answer to the messages, unpermuted: their order does not matter, so the law is the same."""
-        reports = self.randomize(values, bits=bits)
-        tally = self.tally(Batch(reports.payloads, len(reports), reports.labels))
-        return self.estimate(tally, simulated=not bits.is_secure)
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
+        """The tally of the messages, unpermuted: their order does not matter, so the law is the same."""
+        return tallied(self, self.check_values(values), bits=bits)
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> TestedClaim:
+        return self.estimate(summary, simulated=not bits.is_secure)
 
     def present(self, estimate: Any, truth: Any = None, view: View | None = None) -> Presentation:
         found: Presentation = estimate.presented(truth)

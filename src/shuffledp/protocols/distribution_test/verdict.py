@@ -12,7 +12,20 @@ ENOUGH_POWER = 1 / 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TestedClaim(Carrying):
-    """The answer: whether the users' law departs from the claim, and what that is worth."""
+    """The answer: whether the users' law departs from the claim, and what that is worth.
+
+    Attributes:
+        score: the statistic as the test compares it.
+        threshold: from which score on the claim is rejected.
+        p_value: the probability of such a score if the claim is true, at most.
+        rejected: whether the users' law departs from the claim.
+        false_alarm: the declared probability to reject a true claim.
+        miss: the declared probability to accept users who are `distance` away.
+        distance: the total variation distance that had to be seen.
+        claim: what was tested, in words.
+        dropped: how many malformed messages were left out.
+        simulated: whether the noise came from a seeded source and protects nobody.
+    """
 
     __test__: ClassVar[bool] = False
 

@@ -73,6 +73,10 @@ class Integers(Categories):
 class Names(Categories):
     """A list of names; one of them may be the `other` that every value outside the list is counted as.
 
+    Attributes:
+        listed: all categories, each once.
+        other: the one of them that values outside the list are counted as; None refuses such values.
+
     >>> Names(("red", "green")).encode(["green", "red"]).tolist()
     [1, 0]
     >>> Names(("red", "green", "another"), other="another").encode(["green", "blue"]).tolist()
@@ -196,6 +200,10 @@ class Dates(Categories):
 @dataclass(frozen=True)
 class Hashed(Categories):
     """Any text, hashed into `cells` by a public salt: for domains nobody can list.
+
+    Attributes:
+        cells: how many counts there are.
+        salt: public; another one puts other texts together.
 
     >>> Hashed(1000, "a").encode(["some", "text", "some"]).tolist()
     [498, 718, 498]

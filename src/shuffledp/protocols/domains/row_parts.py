@@ -65,7 +65,7 @@ class RowEnds(GroupedRows):
 
 @dataclass(frozen=True)
 class RowMoments(RowEnds):
-    """The same in three parts a group, (1 - a)^2, 2 a (1 - a) and a^2: they know squares, too.
+    """A row's number in three parts a group, (1 - a)^2, 2 a (1 - a) and a^2: they know squares, too.
 
     Numbers add up to half of the second part and all of the third, squares to the third.
 

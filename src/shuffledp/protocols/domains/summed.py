@@ -201,6 +201,10 @@ class OneHot(SummedDomain):
 
     What the numbers stand for may be said by `named`: it turns people's own values into them.
 
+    Attributes:
+        count: how many categories there are.
+        named: what they are called; None where people have the numbers themselves.
+
     >>> OneHot.of(["red", "green"]).encode(["green", "red"]).tolist()
     [1, 0]
     """

@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from shuffledp.accounting.laws import IntegerLaw
 from shuffledp.messages import Reports
 from shuffledp.protocols.error_bounds import CONFIDENCE, noise_and_rounding_bound, with_errors
+from shuffledp.protocols.streaming import summed
 from shuffledp.protocols.sums.plan import LaplaceShares
+from shuffledp.protocols.tallies import Tally
 from shuffledp.randomness import RandomBits
 
 _AT_A_TIME = 1 << 16
@@ -58,13 +60,16 @@ class CoordinateShares(LaplaceShares):
     def from_steps(self, sums: NDArray[np.int64], *, dropped: int = 0, simulated: bool = False) -> Any:
         return with_errors(self, self.step * (sums - self.batch.mean), dropped=dropped, simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         array = self.check_values(values)
-        self.check_reports(len(array))
         total = np.zeros(self.coordinates, dtype=np.int64)
         for start in range(0, len(array), _AT_A_TIME):
             total += self.to_steps(array[start : start + _AT_A_TIME], bits=bits).sum(axis=0)
-        sums = self.batch.checked(total + self.batch.sample(self.coordinates, bits=bits))
+        return summed(total, len(array))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        sums = self.batch.checked(summary.counts + self.batch.sample(self.coordinates, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
 
     # --- the audit ---------------------------------------------------------------------------

@@ -147,7 +147,7 @@ class TotalsShares(CoordinateShares):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowTotalsShares(TotalsShares):
-    """The same where people have several rows: there is no other method."""
+    """Totals of groups by shares where people have several rows: there is no other method."""
 
     protocol: ClassVar[str] = "group-row-totals"
     method: ClassVar[str] = "shares"

@@ -44,10 +44,19 @@ class StringSearch(InteractivePlan):
     intervals hold.
 
     Reference: prefix trees as in Bassily, Nissim, Stemmer, Thakurta 2017, here with shuffled histograms.
+
+    Attributes:
+        length: how many bytes of a string are looked at.
+        top: how many strings are told at most.
+        alphabet: the bytes that a string may have.
+        max_messages: how many messages a user may send at most; None for no limit.
+        bins: into how many cells a level's prefixes are hashed at most.
+        keep: how many prefixes survive a level at most.
     """
 
     protocol: ClassVar[str] = "heavy-hitters"
     file_command: ClassVar[str] = "heavy-hitters"
+    in_pieces: ClassVar[bool] = True
     theory_page: ClassVar[str] = "docs/theory/range-queries.md"
     law: ClassVar[str] = "histograms"
     is_unbiased: ClassVar[bool] = False
@@ -251,6 +260,10 @@ class StringSearch(InteractivePlan):
 
     def learner(self) -> Search:
         return Search(self)
+
+    @property
+    def tally_bytes(self) -> int:
+        return 8 * (self.bins + 2)
 
     # --- what was found ----------------------------------------------------------------------
 

@@ -48,6 +48,10 @@ class EverybodySearch(StringSearch):
     The adversary sees every level's permuted histogram messages; a user's own are in each of them, and what is asked
     at a level may depend on everything that was seen before.
 
+    Attributes:
+        coins: how many decoys a user may send at each level.
+        probability: of each of them.
+
     >>> from shuffledp.privacy import Privacy
     >>> search = EverybodySearch.plan(users=300_000, privacy=Privacy(1, 1e-6), length=4, top=3)
     >>> search.most_levels, search.keep, round(search.surely_found), search.messages_per_user_max
@@ -119,12 +123,12 @@ class EverybodySearch(StringSearch):
 
     @property
     def standard_error(self) -> float:
-        """Of a count at the last level: everybody is counted, so that noise is all there is."""
+        """The standard error of a count at the last level: everybody is counted, so that noise is all there is."""
         return self._last_level.standard_error
 
     @property
     def error_bound(self) -> float:
-        """Of every level, whatever its candidates: the largest bound of all histograms that a level may be."""
+        """A bound for every level, whatever its candidates: the largest of all histograms that a level may be."""
         sizes = {self.sets} | {(self.bins >> less) + 1 for less in range(self.bins.bit_length())}
         return max(self._level_bound(self._level(size)) for size in sizes if size >= self.sets)
 

@@ -18,6 +18,15 @@ class HeavyHitter:
 
     lower..upper holds for all strings at once, chosen as they are, with `confidence`: noise may fail in 2.5% of runs,
     sampling in 2.5%. An ellipsis ends a string that was cut.
+
+    Attributes:
+        string: as people have it; an ellipsis ends one that was cut.
+        count: about how many users have it.
+        lower: not fewer, with `confidence`.
+        upper: not more, with `confidence`.
+        noise_bound: the part of the interval that is due to noise.
+        sampling_bound: the part that is due to who was asked.
+        confidence: the probability with which all intervals hold.
     """
 
     string: str
@@ -58,7 +67,11 @@ class HeavyHitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FoundStrings(NamedEstimate):
-    """The frequent strings that were found, most frequent first, with their counts among all users."""
+    """The frequent strings that were found, most frequent first, with their counts among all users.
+
+    Attributes:
+        found: the strings, most frequent first.
+    """
 
     found: tuple[HeavyHitter, ...] = ()
 
@@ -109,7 +122,7 @@ def sampled_shares(share: float, group: int, failure: float) -> tuple[float, flo
 
 
 def _divergence(share: float, p: float) -> float:
-    """Of a coin of this share from one of p."""
+    """The divergence of a coin with this share of heads from one with probability p."""
     one = share * math.log(share / p) if share > 0 else 0.0
     other = (1 - share) * math.log((1 - share) / (1 - p)) if share < 1 else 0.0
     return one + other

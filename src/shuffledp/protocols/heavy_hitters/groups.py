@@ -127,12 +127,14 @@ class GroupSearch(StringSearch):
         """For every string that somebody has, and every run of parts that may be the last group: chosen ones too."""
         return SAMPLING_FAILURE / (self.users * self.groups * (self.groups + 1) / 2)
 
+    is_mixed: ClassVar[bool] = True
+
     def in_order(self, values: Any, *, bits: RandomBits) -> Any:
         return values[np.asarray(uniform_permutation(len(values), bits=bits))]
 
     @property
     def standard_error(self) -> float:
-        """Of a count: the last level's noise, and a group that is drawn at random."""
+        """The standard error of a count: the last level's noise, and that of a group that is drawn at random."""
         sampling = 0.0 if self.groups == 1 else math.sqrt(self.users * self.scale) / 2
         return math.hypot(self.scale * self._last_level.standard_error, sampling)
 
@@ -144,8 +146,11 @@ class GroupSearch(StringSearch):
         return noise + math.sqrt(self.users * self.scale * math.log(2 / self._sampling_failure) / 2)
 
     messages_per_user_mean = _of_the_worse_level("messages_per_user_mean")
+    """Messages that a user sends on average, at the level that has more."""
     messages_per_user_max = _of_the_worse_level("messages_per_user_max")
+    """Messages that a user sends at most, at the level that has more."""
     bits_per_message = _of_the_worse_level("bits_per_message")
+    """Bits of a message, at the level that has more."""
 
     def _honest_of_level(self, honest: int) -> int:
         """The honest users of the first group when this many of all users are, in every group alike."""

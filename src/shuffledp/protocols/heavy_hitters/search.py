@@ -16,7 +16,13 @@ from shuffledp.randomness import RandomBits
 
 @dataclass(frozen=True, slots=True)
 class SearchState:
-    """Where a search is: the bits that are known of the prefixes, who has come, and at the end what was found."""
+    """Where a search is: the bits that are known of the prefixes, who has come, and at the end what was found.
+
+    Attributes:
+        depth: how many bits of the prefixes are known.
+        users: how many have come.
+        found: what was found; None before the end.
+    """
 
     depth: int = 0
     prefixes: tuple[bytes, ...] = (b"",)
@@ -43,7 +49,11 @@ class LevelRound(EstimatedRound):
 
 @dataclass(frozen=True, slots=True)
 class Search(PlanLearner[SearchState]):
-    """A search level by level: what a group's histogram says decides what the next group is asked."""
+    """A search level by level: what a group's histogram says decides what the next group is asked.
+
+    Attributes:
+        plan: what is searched, and how.
+    """
 
     plan: Any
 

@@ -35,7 +35,7 @@ class Level:
     depth: int
     width: int
     bits: Bits
-    """Of the prefixes, a row each, in their order."""
+    """The bits of the prefixes, a row each, in their order."""
     ended: NDArray[np.bool_]
     firsts: NDArray[np.int64]
     """The first bin of each prefix, and the number of all bins."""

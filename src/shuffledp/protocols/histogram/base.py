@@ -16,6 +16,7 @@ from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.fields import domain, forwarded
 from shuffledp.protocols.histogram.side_by_side import between_extremes
 from shuffledp.protocols.presentation import ALONE, APART, CURATOR, Listing, beside_others
+from shuffledp.randomness import RandomBits
 from shuffledp.references.curator_histogram import CuratorHistogram
 from shuffledp.references.local_histograms import best_local_histogram
 
@@ -134,6 +135,9 @@ class HistogramPlan(CountedPlan):
     def counts(self, codes: Codes) -> Codes:
         """How many users have each code."""
         return np.asarray(np.bincount(codes, minlength=self.bins), dtype=np.int64)
+
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
+        return self.counts(codes)
 
     def true_value(self, values: ArrayLike) -> Floats:
         return np.asarray(self.counts(self.check_values(values)), dtype=np.float64)

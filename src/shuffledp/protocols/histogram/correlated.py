@@ -233,10 +233,10 @@ class HistogramCorrelated(HistogramPlan):
     def _read(self, seen: Codes) -> Floats:
         return np.asarray((seen[1::2] - seen[::2]).astype(np.float64))
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
         """Plus and minus ones as if all noise, whose sum has a law of its own, came as plus ones."""
         noise = sample_polya_difference(Fraction(self.users, self.honest_users), self.ratio, self.bins, bits=bits)
-        return np.stack((np.zeros(self.bins, dtype=np.int64), self.counts(codes) + noise), axis=1).reshape(-1)
+        return np.stack((np.zeros(self.bins, dtype=np.int64), summed + noise), axis=1).reshape(-1)
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """The noisy counts of the first category and of the second."""

@@ -171,8 +171,8 @@ class CountMin(HashedRowsPlan):
     def _table(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))
 
-    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
-        seen = np.bincount(cells, minlength=self.columns)
+    def _noisy_row(self, seen: Codes, row: int, bits: RandomBits) -> Codes:
+        seen = seen.copy()
         opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
         # Columns that no category is hashed to are never looked up.
         used = np.unique(self.hashes.cells(np.arange(self.bins), row)) if self.bins < self.columns else ...

@@ -16,6 +16,9 @@ from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial
 from shuffledp.sampling.uniform import smallest_width, uniform_below
 
+# Decoys thrown at a time.
+_AT_A_TIME = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decoys(BlanketPlan):
@@ -58,12 +61,12 @@ class Decoys(BlanketPlan):
     def _read(self, seen: Codes) -> Floats:
         return without_decoys(seen, self.users)
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        return cells_and_decoys(codes, self.bins, self.users * self.coins, self.probability, bits=bits)
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        return with_decoys(summed, self.users * self.coins, self.probability, bits=bits)
 
 
 def decoy_reports(codes: Codes, cells: int, coins: int, probability: float, *, bits: RandomBits) -> Reports:
-    """Of each user its own cell, and a cell drawn uniformly for each of its coins that says so."""
+    """Each user's own cell, and a cell drawn uniformly for each of its coins that says so."""
     sizes = blanket_sizes(codes.size, coins, probability, bits=bits)
     kind = f"u{smallest_width(max(1, (cells - 1).bit_length())) // 8}"
     payloads = uniform_below(cells, int(sizes.sum()), bits=bits).astype(kind, copy=False)
@@ -80,8 +83,12 @@ def without_decoys(seen: Codes, users: int) -> Floats:
     return np.asarray(seen - np.float64((int(seen.sum()) - users) / seen.size))
 
 
-def cells_and_decoys(codes: Codes, cells: int, coins: int, probability: float, *, bits: RandomBits) -> Codes:
-    """How often each cell is named by users in these cells and by the decoys of so many coins, drawn from their law."""
-    decoys = int(binomial(coins, probability, 1, bits=bits)[0])
-    thrown = uniform_below(cells, decoys, bits=bits).astype(np.int64)
-    return np.bincount(codes, minlength=cells) + np.bincount(thrown, minlength=cells)
+def with_decoys(counts: Codes, coins: int, probability: float, *, bits: RandomBits) -> Codes:
+    """How often each cell is named by so many users in it and by the decoys of so many coins, drawn from their law."""
+    left = int(binomial(coins, probability, 1, bits=bits)[0])
+    seen = np.array(counts, dtype=np.int64)
+    while left:
+        thrown = uniform_below(counts.size, min(left, _AT_A_TIME), bits=bits).astype(np.int64)
+        seen += np.bincount(thrown, minlength=counts.size)
+        left -= thrown.size
+    return seen

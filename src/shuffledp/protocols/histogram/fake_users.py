@@ -24,6 +24,7 @@ from shuffledp.protocols.fields import forwarded, noise
 from shuffledp.protocols.histogram.base import HistogramPlan
 from shuffledp.protocols.histogram.collision_bounds import flipped_bound
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.streaming import rows_at_once
 from shuffledp.protocols.unary import probability_with
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.subset import rare_events
@@ -169,10 +170,18 @@ class FakeUsers(HistogramPlan):
         expected = self.flip * self.users * (self.fake_rows + 1)
         return np.asarray((seen.astype(np.float64) - expected) / (1 - 2 * self.flip))
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
         """The sums of the columns from the flips alone; no report is cut short, which it hardly ever is."""
-        user, column, own = self._flips(codes, bits)
-        return self.counts(codes) + self.counts(column[~own]) - self.counts(codes[user[own]])
+        seen = self.counts(codes)
+        rows = rows_at_once(self)
+        for start in range(0, codes.size, rows):
+            block = codes[start : start + rows]
+            user, column, own = self._flips(block, bits)
+            seen += self.counts(column[~own]) - self.counts(block[user[own]])
+        return seen
+
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        return summed
 
 
 @lru_cache(maxsize=256)

@@ -14,7 +14,8 @@ from shuffledp.protocols.domains.domain import Categories, Codes, Floats
 from shuffledp.protocols.histogram.blanket import BlanketPlan, smallest_blanket
 from shuffledp.protocols.histogram.collision_bounds import thrown_bound
 from shuffledp.protocols.request import Request
-from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.streaming import tallied
+from shuffledp.protocols.tallies import Tallier, Tally
 from shuffledp.randomness import RandomBits
 
 # Variance that collisions may add, as a part of the blanket's: 1 + 1/r messages a user.
@@ -74,6 +75,10 @@ class HashedBlanketPlan(BlanketPlan):
         seen, messages = self.matching(batch)
         return Tally(np.append(seen, messages), batch.reports, len(batch), malformed + len(batch) - messages)
 
+    @property
+    def tallier(self) -> Tallier:
+        return self.tally
+
     def _own(self, seen: Codes) -> Sequence[Codes]:
         return (seen[-1:],)
 
@@ -81,7 +86,13 @@ class HashedBlanketPlan(BlanketPlan):
         expected = (int(seen[-1]) - self.users) * self.hit + self.users * self.collision
         return np.asarray((seen[:-1].astype(np.float64) - expected) / (1 - self.collision))
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
         """The messages themselves, unpermuted: their order does not matter, so the law is the same."""
-        reports = self.randomize(codes, bits=bits)
-        return self.tally(Batch(reports.payloads, self.users, reports.labels)).counts
+        return tallied(self, codes, bits=bits).counts
+
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        return summed
+
+    @property
+    def tally_bytes(self) -> int:
+        return 8 * (self.bins + 1)

@@ -142,8 +142,8 @@ class HashedRowsPlan(HistogramPlan):
         """The columns' counts as estimated from how often each message of one row came."""
 
     @abstractmethod
-    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
-        """How often each message of one row comes from users in these columns, drawn from its law."""
+    def _noisy_row(self, seen: Codes, row: int, bits: RandomBits) -> Codes:
+        """How often each message of one row comes where so many users are in each column, drawn from its law."""
 
     def _own(self, seen: Codes) -> Sequence[Codes]:
         return tuple(seen.reshape(self.rows, -1)[:, : self.columns])
@@ -158,9 +158,13 @@ class HashedRowsPlan(HistogramPlan):
             value[start : start + codes.size] = np.minimum.reduce(cells)
         return value
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
         rows = range(self.rows)
-        return np.concatenate([self._sample_row(self.hashes.cells(codes, row), row, bits) for row in rows])
+        return np.concatenate([np.bincount(self.hashes.cells(codes, row), minlength=self.columns) for row in rows])
+
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        rows = enumerate(summed.reshape(self.rows, -1))
+        return np.concatenate([self._noisy_row(seen, row, bits) for row, seen in rows])
 
     def summaries(self, reports: Reports, trials: int) -> NDArray[np.int64]:
         """How many messages name the first category's cells, in all rows together, and how many the second's."""

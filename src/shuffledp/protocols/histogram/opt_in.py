@@ -94,7 +94,7 @@ def cut_bound(users: int, probability: float, bins: int, allowed: float) -> floa
 
 
 def opt_in_reports(codes: Codes, cells: int, probability: float, *, bits: RandomBits) -> Reports:
-    """Of each user its own cell; and, if it opts in, the number of `cells`, which says so, and each cell by a coin."""
+    """Each user's own cell; and, if it opts in, the number of `cells`, which says so, and each cell by a coin."""
     kind = f"u{smallest_width(cells.bit_length()) // 8}"
     opted = np.flatnonzero(bernoulli(probability, codes.size, bits=bits))
     rows = max(1, _BLOCK // cells)
@@ -197,10 +197,9 @@ class OptIn(CutPlan):
     def _read(self, seen: Codes) -> Floats:
         return cut_counts(seen[:-1], int(seen[-1]))
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        counts = self.counts(codes)
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
         opted = int(binomial(self.users, self.probability, 1, bits=bits)[0])
-        return np.append(counts + fair_coin_sums(opted, self.bins, bits=bits), opted)
+        return np.append(summed + fair_coin_sums(opted, self.bins, bits=bits), opted)
 
 
 def cut_counts(seen: Codes, opted: int) -> Floats:

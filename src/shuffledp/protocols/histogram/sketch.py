@@ -16,7 +16,7 @@ from shuffledp.protocols.error_bounds import CONFIDENCE
 from shuffledp.protocols.fields import noise
 from shuffledp.protocols.histogram.blanket import LARGEST_COINS, smallest_blanket
 from shuffledp.protocols.histogram.bounds import balls_bound
-from shuffledp.protocols.histogram.decoys import cells_and_decoys, decoy_reports, without_decoys
+from shuffledp.protocols.histogram.decoys import decoy_reports, with_decoys, without_decoys
 from shuffledp.protocols.histogram.hashed_rows import (
     COLLISIONS,
     Draft,
@@ -171,5 +171,5 @@ class Sketch(HashedRowsPlan):
     def _table(self, seen: Codes) -> Floats:
         return without_decoys(seen, self.users)
 
-    def _sample_row(self, cells: Codes, row: int, bits: RandomBits) -> Codes:
-        return cells_and_decoys(cells, self.columns, self.users * self.coins, self.probability, bits=bits)
+    def _noisy_row(self, seen: Codes, row: int, bits: RandomBits) -> Codes:
+        return with_decoys(seen, self.users * self.coins, self.probability, bits=bits)

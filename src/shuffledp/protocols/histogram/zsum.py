@@ -165,5 +165,5 @@ class HistogramZSum(CutPlan):
     def _read(self, seen: Codes) -> Floats:
         return np.where(seen > self.users, seen - self.users + self.cut_law.mean, 0.0)
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        return self.counts(codes) + self.users - binomial(self.users, self.silence, self.bins, bits=bits)
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        return summed + self.users - binomial(self.users, self.silence, self.bins, bits=bits)

@@ -41,6 +41,16 @@ def too_few_tosses(key_bits: int, repetitions: int) -> Fraction:
 def repetitions_for(key_bits: int, failure: Fraction = FAILURE) -> int:
     """The fewest repetitions of which `key_bits` give a bit but for this probability.
 
+    Args:
+        key_bits: how many secret bits a key has.
+        failure: the probability with which a pair may have too few.
+
+    Returns:
+        How many coins each pair tosses.
+
+    Raises:
+        ParameterError: a key of too many bits, or a probability outside (0, 1).
+
     >>> [repetitions_for(bits) for bits in (64, 128, 256)]
     [233, 394, 696]
     """
@@ -62,6 +72,11 @@ class KeyAgreement:
     The adversary sees the number of ones under each label. Given that, and all coins of any other users,
     the keys are exactly uniform; see docs/theory/interaction.md. Users must follow the protocol and read the
     same output. Reference: [004] section 5.2.
+
+    Attributes:
+        users: how many agree on keys, every two of them.
+        key_bits: how many secret bits a key has.
+        repetitions: how many coins each pair tosses.
 
     >>> agreement = KeyAgreement.plan(users=3, key_bits=8)
     >>> coins = agreement.toss(bits=RandomBits.seeded(1))

@@ -71,6 +71,13 @@ class MaskedSum(InteractivePlan):
 
     Reference: [004] Theorem 28; docs/theory/interaction.md.
 
+    Attributes:
+        high: the largest value of a user.
+        ratio: of one probability of the discrete Laplace noise to the one before it.
+        modulus_bits: sums are taken modulo 2 to this power.
+        largest_deviation: how far off the noise can put a sum that is still plausible.
+        repetitions: how many coins each pair of users tosses to agree on a key.
+
     >>> from shuffledp import Privacy
     >>> plan = MaskedSum.plan(users=20, privacy=Privacy(1, 1e-6))
     >>> round(plan.standard_error, 3), plan.modulus_bits, plan.agreement.repetitions, plan.agreement.messages
@@ -147,7 +154,7 @@ class MaskedSum(InteractivePlan):
 
     @property
     def bits_per_message(self) -> int:
-        """Of round 2: the modulus; of round 1: a coin, and a label that says whose."""
+        """Bits of a message: those of the modulus in round 2; in round 1 a coin, and a label that says whose."""
         return max(self.modulus_bits, 1 + (self.agreement.pairs * self.repetitions - 1).bit_length())
 
     @property

@@ -85,6 +85,13 @@ def contributions(domain: Domain, values: ArrayLike, owners: ArrayLike, *, group
         owners: whose row it is.
         groups: which group it belongs to, where that is asked, too.
 
+    Returns:
+        An entry or a row a person, as the plan's `randomize` takes them.
+
+    Raises:
+        DataError: the plan does not say how many rows of one person count, or groups are given and not asked for, or
+            the other way round.
+
     >>> from shuffledp.protocols.domains.repeated import RowCounts
     >>> contributions(RowCounts(2), [1, 1, 0, 1], ["x", "y", "y", "x"]).tolist()
     [2, 1]

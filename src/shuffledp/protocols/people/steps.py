@@ -182,6 +182,16 @@ class StepsPlan(DerivedPlan):
         self.check_reports(len(codes))
         return self.answer(self.sum_plan.sample_estimate(codes.reshape(-1), bits=bits))
 
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
+        codes = self.check_values(values)
+        every: Tally = self.sum_plan.summary(codes.reshape(-1), bits=bits)
+        return replace(every, reports=len(codes))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        every = replace(summary, reports=summary.reports * self.at_most)
+        return self.answer(self.sum_plan.sample_from(every, bits=bits))
+
     def answer(self, estimate: Any) -> Any:
         """What is counted, without the rows that nobody has."""
         return replace(estimate, value=estimate.value[:-1])

@@ -21,7 +21,7 @@ from shuffledp.protocols.domains.domain import Codes, Floats
 from shuffledp.protocols.error_bounds import remembered
 from shuffledp.protocols.fields import AGAIN, domain, forwarded, noise
 from shuffledp.protocols.histogram.blanket import blanket_sizes
-from shuffledp.protocols.histogram.decoys import cells_and_decoys, without_decoys
+from shuffledp.protocols.histogram.decoys import with_decoys, without_decoys
 from shuffledp.protocols.presentation import ALONE, APART, CURATOR, TRUST, Column, Listing, ListingRow
 from shuffledp.protocols.ranges.bounds import DecoyWeights
 from shuffledp.randomness import RandomBits
@@ -327,11 +327,13 @@ class RangesPlan(CountedPlan):
             counts.append(without_decoys(each, self.users).reshape(shape))
         return self._leaves(counts).reshape(-1)
 
-    def _sample(self, codes: Codes, bits: RandomBits) -> Codes:
-        seen = []
-        for own, (coins, probability, nodes) in zip(self._nodes(codes), self._thrown, strict=True):
-            seen.append(cells_and_decoys(own, nodes, self.users * coins, probability, bits=bits))
-        return np.concatenate(seen)
+    def _summed(self, codes: Codes, bits: RandomBits) -> Codes:
+        levels = zip(self._nodes(codes), self._thrown, strict=True)
+        return np.concatenate([np.bincount(own, minlength=nodes) for own, (_, _, nodes) in levels])
+
+    def _noisy(self, summed: Codes, bits: RandomBits) -> Codes:
+        levels = zip(self._own(summed), self._thrown, strict=True)
+        return np.concatenate([with_decoys(own, self.users * coins, p, bits=bits) for own, (coins, p, _) in levels])
 
     @property
     def neighbours(self) -> tuple[Codes, Codes, Codes]:

@@ -17,6 +17,10 @@ class Mean(DerivedPlan):
 
     The adversary sees what it sees of the sum. The estimate is unbiased, so it is not clipped to the range.
 
+    Attributes:
+        low: no value is smaller.
+        high: no value is larger.
+
     >>> from shuffledp import Privacy, RandomBits, simulate
     >>> mean = Mean.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1)
     >>> round(mean.standard_error, 6)

@@ -41,6 +41,11 @@ class MomentsEstimate:
 
     `variance.value` is unbiased and may be a little below 0 where the variance is small. `variance_interval` is
     what is proved, never below 0; `variance.bound` is the distance to its farther end.
+
+    Attributes:
+        mean: of the users' values.
+        variance: of the users' values, unbiased.
+        variance_interval: what is proved about the variance, never below 0.
     """
 
     mean: Estimate
@@ -78,7 +83,12 @@ class Parabola(Domain):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanePlan(DerivedPlan):
-    """A statistic of numbers in [low, high] that are sent as points of a ball in the plane."""
+    """A statistic of numbers in [low, high] that are sent as points of a ball in the plane.
+
+    Attributes:
+        low: no value is smaller.
+        high: no value is larger.
+    """
 
     summed = VectorSum
 
@@ -169,11 +179,11 @@ class Moments(PlanePlan):
 
     @property
     def mean_standard_error(self) -> float:
-        """Of the mean when all users follow the protocol."""
+        """The standard error of the mean when all users follow the protocol."""
         return self.half * self.vector_plan.standard_error / self.users
 
     def variance_standard_error(self, mean: float) -> float:
-        """Of the variance around this mean, by the delta method: smallest in the middle of the range."""
+        """The standard error of the variance around this mean, by the delta method: smallest in mid-range."""
         slope = 2 * float(scaled(mean, self.low, self.high))
         return self.half * self.mean_standard_error * math.hypot(1 / HEIGHT, slope)
 

@@ -39,6 +39,12 @@ class WeightedMeanEstimate:
     """sum(w x) / sum(w) with both sums; with the vector's confidence all bounds hold at once.
 
     `mean_interval` is what is proved; `mean.bound` is the distance to its farther end.
+
+    Attributes:
+        mean: the weighted mean.
+        mean_interval: what is proved about it.
+        weighted_sum: the sum of weights times values.
+        total_weight: the sum of weights.
     """
 
     mean: Estimate
@@ -101,6 +107,9 @@ class WeightedMean(PlanePlan):
     Users send `encode(values, weights)`; the adversary sees what it sees of the points' sum. Both sums are unbiased;
     their ratio is, up to the square of the noise over the total weight.
 
+    Attributes:
+        largest_weight: no weight is larger.
+
     >>> from shuffledp import Privacy, RandomBits, simulate
     >>> weighted = WeightedMean.plan(users=10_000, privacy=Privacy(1, 1e-6), low=0, high=1, largest_weight=2)
     >>> round(weighted.mean_standard_error(0.5, total_weight=10_000), 5)
@@ -137,7 +146,7 @@ class WeightedMean(PlanePlan):
 
     @property
     def standard_error(self) -> float:
-        """Of the worst of the three numbers: a weighted mean may be anywhere in its range if the weights are light."""
+        """The worst of the three numbers' standard errors: with light weights a mean may be anywhere in its range."""
         error, middle = self.largest_weight * self.vector_plan.standard_error, self.low + self.half
         return max(2 * self.half, error / HEIGHT, error * math.hypot(middle / HEIGHT, self.half))
 
@@ -157,7 +166,7 @@ class WeightedMean(PlanePlan):
         return np.array([mean, unit * (middle * weight + self.half * first), unit * weight])
 
     def mean_standard_error(self, mean: float, total_weight: float) -> float:
-        """Of such a weighted mean, by the delta method, and at most the range's width."""
+        """The standard error of such a weighted mean, by the delta method, and at most the range's width."""
         width, weight = self.high - self.low, max(0.0, total_weight / self.largest_weight)
         noise = self.vector_plan.standard_error * math.hypot(1.0, float(scaled(mean, self.low, self.high)) / HEIGHT)
         return width / 2 * noise / weight if noise < 2 * weight else width

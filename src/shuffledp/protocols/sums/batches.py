@@ -21,6 +21,7 @@ from shuffledp.protocols.learner import BatchMechanism
 from shuffledp.protocols.splitting import Splitting
 from shuffledp.protocols.sums.noise import BatchNoise, fewest_dealt
 from shuffledp.protocols.tallies import Tally
+from shuffledp.protocols.tally_rows import TallyRows, Whole, run_lengths, seats_of_runs
 from shuffledp.randomness import RandomBits
 from shuffledp.sampling.coins import binomial, coin_bits
 
@@ -179,6 +180,15 @@ class ShareBatch(SumBatch):
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
         return self.splitting.tally(batch, malformed, self.coordinates)
 
+    def tally_runs(self, prepared: Steps, first_seat: int, starts: Whole, *, bits: RandomBits) -> TallyRows:
+        # What a user sends does not depend on its seat.
+        shares, _ = self.messages(prepared.reshape(len(prepared), -1), first_seat, bits=bits)
+        return self.splitting.tally_runs(shares, starts)
+
+    def read_rows(self, rows: TallyRows) -> NDArray[np.int64]:
+        sums = self.splitting.sums_of(rows, self.users * self.splitting.shares)
+        return sums[:, 0] if self.coordinates == 1 else sums
+
     def sums(self, tally: Tally) -> tuple[NDArray[np.int64], int]:
         return self.splitting.sums(tally, self.users * self.splitting.shares), 0
 
@@ -240,11 +250,15 @@ class CoinBatch(SumBatch):
         return (DeltaTerm("sampling", 0.0, "coins are drawn exactly"),)
 
     def messages(self, steps: Steps, first_seat: int, *, bits: RandomBits) -> tuple[Payloads, Any]:
+        return self._messages(steps, np.arange(first_seat, first_seat + len(steps)), bits)
+
+    def _messages(self, steps: Steps, seats: Whole, bits: RandomBits) -> tuple[Payloads, Any]:
+        """As `messages`, of users with any seats."""
         numbers = steps - self.lowest if self.lowest else steps
         most, uneven = divmod(self.coins, self.users)
         dealt = None
         if uneven:
-            dealt = np.diff(np.arange(first_seat, first_seat + len(steps) + 1) * self.coins // self.users)
+            dealt = (seats + 1) * self.coins // self.users - seats * self.coins // self.users
             most = int(dealt.max(initial=0))
         # One row for each user and coordinate: the number's bits, then its coins, the last of which may be missing.
         messages = np.empty((*numbers.shape, self.length + most), dtype=np.uint8)
@@ -257,7 +271,7 @@ class CoinBatch(SumBatch):
         return messages, None if dealt is None else self.length + dealt
 
     def tally(self, batch: Batch, malformed: int = 0) -> Tally:
-        """Of each coordinate: how many messages are 0, and how many are 1."""
+        """How many messages about each coordinate are 0, and how many are 1."""
         if batch.labels is None and self.coordinates == 1:
             counts = np.array([[np.count_nonzero(batch.payloads == bit)] for bit in (0, 1)], dtype=np.int64)
             return Tally(counts, batch.reports, len(batch), malformed)
@@ -266,6 +280,20 @@ class CoinBatch(SumBatch):
         seen = np.bincount(labels[good], minlength=self.coordinates)
         ones = np.bincount(labels[good & (batch.payloads == 1)], minlength=self.coordinates)
         return Tally(np.stack((seen - ones, ones)).astype(np.int64), batch.reports, len(batch), malformed)
+
+    def tally_runs(self, prepared: Steps, first_seat: int, starts: Whole, *, bits: RandomBits) -> TallyRows:
+        users = len(prepared)
+        seats = seats_of_runs(starts, users, first_seat)
+        messages, sent = self._messages(prepared.reshape(users, -1), seats, bits)
+        each = np.full(users, messages.shape[-1]) if sent is None else sent
+        if sent is not None:
+            # What was not dealt to a user is not sent.
+            messages *= np.arange(messages.shape[-1]) < sent[:, np.newaxis, np.newaxis]
+        ones = np.add.reduceat(messages.sum(axis=-1, dtype=np.int64), starts, axis=0)
+        seen = np.add.reduceat(each, starts)
+        counts = np.stack((seen[:, np.newaxis] - ones, ones), axis=1)
+        lengths = run_lengths(starts, users)
+        return TallyRows(counts, lengths, seen * messages.shape[1], np.zeros_like(lengths))
 
     def sums(self, tally: Tally) -> tuple[NDArray[np.int64], int]:
         most = self.users * self.messages_max

@@ -24,6 +24,7 @@ from shuffledp.protocols.polya import polya_law, ratio_with
 from shuffledp.protocols.request import Request, once
 from shuffledp.protocols.rounds import RoundPlan
 from shuffledp.protocols.splitting import FALSE_ALARM, Splitting, modulus_bits_for
+from shuffledp.protocols.streaming import LawOfSums, summed
 from shuffledp.protocols.sums.batches import CoinBatch, ShareBatch, SumBatch
 from shuffledp.protocols.sums.noise import TRANSPORT_PART, BatchNoise, LaplaceNoise, least_laplace, shift_pair
 from shuffledp.protocols.tallies import Tally
@@ -40,7 +41,7 @@ def _bound_in_steps(noise: IntegerLaw, users: int, rounds: bool) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SumPlan(RoundPlan):
+class SumPlan(LawOfSums, RoundPlan):
     """A sum in one round: what a method adds is a theorem about its noise."""
 
     @property
@@ -121,13 +122,14 @@ class SumPlan(RoundPlan):
         value = self.users * self.domain.origin + self.step * (int(sums[0]) - self.batch.mean)
         return with_errors(self, value, dropped=dropped, simulated=simulated)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> Any:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         array = self.check_values(values)
-        self.check_reports(len(array))
         blocks = (array[start : start + _AT_A_TIME] for start in range(0, len(array), _AT_A_TIME))
-        total = sum(int(self.to_steps(block, bits=bits).sum(dtype=np.int64)) for block in blocks)
-        batch = self.batch
-        sums = batch.checked(total + batch.sample(1, bits=bits))
+        return summed(sum(int(self.to_steps(block, bits=bits).sum(dtype=np.int64)) for block in blocks), len(array))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> Any:
+        self.check_reports(summary.reports)
+        sums = self.batch.checked(summary.counts + self.batch.sample(1, bits=bits))
         return self.from_steps(sums, simulated=not bits.is_secure)
 
     def sample_sums(self, ones: NDArray[np.int64], batches: int, *, bits: RandomBits) -> NDArray[np.float64]:

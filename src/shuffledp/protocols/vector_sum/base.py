@@ -23,7 +23,9 @@ from shuffledp.protocols.error_bounds import chernoff_bound, noise_and_rounding_
 from shuffledp.protocols.fields import domain, noise
 from shuffledp.protocols.learner import Part
 from shuffledp.protocols.request import Request
+from shuffledp.protocols.streaming import summed
 from shuffledp.protocols.sums.plan import SumPlan
+from shuffledp.protocols.tallies import Tally
 from shuffledp.protocols.vector_sum.calibration import gaussian_pair
 from shuffledp.protocols.vector_sum.paper import paper_standard_error
 from shuffledp.protocols.vector_sum.rotation import likely_range, padded_dimension, rotate, rotate_back
@@ -64,6 +66,14 @@ class VectorSumPlan(SumPlan):
     """A sum of vectors of length at most `radius`: scaled to a grid, rounded at random, noisy in every coordinate.
 
     With a `rotation` (the seed of its public signs) vectors are rotated first, which spreads them evenly.
+
+    Attributes:
+        dimension: how many numbers a vector has.
+        radius: no vector is longer.
+        grid: into how many steps the range of a coordinate is cut.
+        rotation: the seed of public signs with which vectors are rotated first; None for none.
+        rounding_failure: the part of delta for rounding that moves a sum too far.
+        outside: the probability left out at either end of a coordinate's noise.
     """
 
     protocol: ClassVar[str] = "vector-sum"
@@ -228,10 +238,19 @@ class VectorSumPlan(SumPlan):
     def parts(self, values: Floats, messages: int) -> Iterator[Part]:
         """A few coordinates at a time."""
         rotated, batch = self.rotated(values), self.batch
-        width = max(1, min(self.coordinates, messages // (self.users * batch.each)))
+        width = max(1, min(self.coordinates, messages // (len(values) * batch.each)))
         for first in range(0, self.coordinates, width):
             columns = np.ascontiguousarray(rotated[:, first : first + width])
             yield Part(partial(self._part, columns, first), columns.shape[1] * batch.each)
+
+    @property
+    def user_bytes(self) -> int:
+        # Its numbers, and the messages of a few of them at a time.
+        return 32 * (self.coordinates + min(int(self.messages_per_user_max), 1 << 18))
+
+    @property
+    def tally_bytes(self) -> int:
+        return 8 * self.coordinates
 
     def _part(self, columns: Floats, first: int, rows: slice, bits: RandomBits) -> Reports:
         """Reports about some rotated coordinates only, from `first` on."""
@@ -254,13 +273,17 @@ class VectorSumPlan(SumPlan):
         """Estimates by their law, one after another; the noise of `ahead` of them is drawn at a time."""
         return SampledSums(self, bits=bits, ahead=ahead)
 
-    def sample_estimate(self, values: ArrayLike, *, bits: RandomBits) -> VectorEstimate:
+    def summary(self, values: ArrayLike, *, bits: RandomBits) -> Tally:
         array = self.domain.ball.matrix(values)
-        self.check_reports(len(array))
         sampled = SampledSums(self, bits=bits)
         for _, block in self.domain.ball.blocks(array):
             sampled.add(block)
-        return sampled.estimate()
+        return summed(sampled.totals, len(array))
+
+    def sample_from(self, summary: Tally, *, bits: RandomBits) -> VectorEstimate:
+        self.check_reports(summary.reports)
+        steps = self.batch.checked(summary.counts + self.batch.sample(self.coordinates, bits=bits))
+        return self.from_steps(steps, simulated=not bits.is_secure)
 
     @property
     def neighbours(self) -> tuple[Floats, Floats, Floats]:
@@ -318,6 +341,11 @@ class SampledSums:
             self._others += self._plan.to_steps(block, bits=self._bits).sum(axis=0)
         self._rows += len(block)
 
+    @property
+    def totals(self) -> Whole:
+        """What the rounded vectors since the last estimate add up to."""
+        return np.asarray(self._sums.totals + self._others, dtype=np.int64)
+
     def estimate(self) -> VectorEstimate:
         """The estimate over all vectors since the last one."""
         self._plan.check_reports(self._rows)
@@ -325,7 +353,7 @@ class SampledSums:
             width = self._plan.coordinates
             noise = self._batch.sample(width * self._ahead, bits=self._bits)
             self._noise = list(noise.reshape(self._ahead, width))
-        totals = self._sums.totals + self._others + self._noise.pop()
+        totals = self.totals + self._noise.pop()
         self._sums.clear()
         self._others[:] = 0
         self._rows = 0

@@ -34,6 +34,10 @@ class VectorBits(BitsSum, VectorSumPlan):
 
     Reference: [001] Algorithm 2, Theorem 3.2.
 
+    Attributes:
+        coins: how many noise bits a user sends about each coordinate.
+        probability: of a one among them.
+
     >>> plan = VectorBits.plan(users=1000, privacy=Privacy(1, 1e-6), dimension=10, radius=1)
     >>> plan.standard_error < 1.1 * 8.45
     True

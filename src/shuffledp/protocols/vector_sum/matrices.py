@@ -13,6 +13,15 @@ Floats = NDArray[np.float64]
 def packed_dimension(size: int) -> int:
     """Numbers in the upper triangle of a matrix with so many rows.
 
+    Args:
+        size: how many rows the matrix has.
+
+    Returns:
+        How many numbers a packed matrix has.
+
+    Raises:
+        ParameterError: a size below 1.
+
     >>> packed_dimension(5)
     15
     """
@@ -23,6 +32,15 @@ def packed_dimension(size: int) -> int:
 
 def pack_symmetric(matrices: ArrayLike) -> Floats:
     """A vector for each symmetric matrix, whose length is the matrix's Frobenius norm.
+
+    Args:
+        matrices: symmetric, on the last two axes.
+
+    Returns:
+        The upper triangles, entries off the diagonal times the square root of 2.
+
+    Raises:
+        DataError: matrices that are not square, or not symmetric.
 
     >>> pack_symmetric([[[1.0, 2.0], [2.0, 3.0]]]).round(3)
     array([[1.   , 2.828, 3.   ]])
@@ -38,6 +56,15 @@ def pack_symmetric(matrices: ArrayLike) -> Floats:
 
 def unpack_symmetric(vectors: ArrayLike) -> Floats:
     """The symmetric matrices behind packed vectors.
+
+    Args:
+        vectors: what `pack_symmetric` returns, or sums of it.
+
+    Returns:
+        The matrices, on the last two axes.
+
+    Raises:
+        DataError: vectors with a number of entries that no matrix has.
 
     >>> unpack_symmetric(pack_symmetric([[1.0, 2.0], [2.0, 3.0]])).round(9)
     array([[1., 2.],

@@ -22,7 +22,7 @@ def paper_vector_bits(users: int, privacy: Privacy, dimension: int) -> tuple[int
 
 
 def paper_standard_error(users: int, privacy: Privacy, dimension: int, radius: float) -> float | None:
-    """Of a coordinate in Algorithm 2; None beyond its epsilon of 15."""
+    """The standard error of a coordinate by [001] Algorithm 2; None beyond its epsilon of 15."""
     if privacy.epsilon > 15:
         return None
     grid, coins, probability = paper_vector_bits(users, privacy, dimension)

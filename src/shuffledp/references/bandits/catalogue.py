@@ -48,6 +48,9 @@ def linear_policy(
         batch: users of a batch of shuffle-vec and shuffle-amp, and after how many ldp updates its model.
         visits: how often one user may come.
 
+    Returns:
+        The policy, which every runner and, where it shuffles, the live service takes.
+
     Raises:
         ParameterError: no policy has this name.
         InfeasibleError: too few users to learn anything from.

@@ -35,7 +35,17 @@ NEWEST_SECONDS = 1
 def analyzer_app(
     server: AnalyzerServer, tokens: Tokens, limits: Limits | None = None, origins: Origins | None = None
 ) -> Starlette:
-    """The application that serves this analyzer."""
+    """The application that serves this analyzer.
+
+    Args:
+        server: the analyzer itself.
+        tokens: who may do what.
+        limits: how large and how many requests may be; moderate ones if left out.
+        origins: pages of which browsers may read; none if left out.
+
+    Returns:
+        An ASGI application.
+    """
     return build_app(AnalyzerEndpoints(server), tokens, limits, origins)
 
 

@@ -233,7 +233,7 @@ class AnalyzerDesk:
                 continue
             answer = learner.estimate(state)
             if answer is not None:
-                published.append(_release(answer, state.users, lost))
+                published.append(release_of(answer, state.users, lost.dropped, lost.void, lost.width))
                 records.add_release(asked.owner, published[-1])
         if published:
             records.set_state(asked.owner, {"learner": state.document(), **asdict(lost)})
@@ -300,9 +300,17 @@ class _Lost:
         return _Lost(self.dropped + total.dropped, self.void + total.void, self.width + width)
 
 
-def _release(answer: Any, time: int, lost: _Lost) -> Release:
-    """An answer as it is published: a number or a list of them with its error, or an object of another kind."""
+def release_of(answer: Any, time: int, dropped: int = 0, void: int = 0, width: float = 0.0) -> Release:
+    """An answer as it is published: a number or a list of them with its error, or an object of another kind.
+
+    Args:
+        answer: what a learner answers.
+        time: how many users are in it.
+        dropped: messages that were missing or malformed.
+        void: batches that were spoiled.
+        width: how much further off both may make it, where the answer does not say so itself.
+    """
     if not isinstance(answer, Estimate | VectorEstimate):
-        return Release(time, answer_document(answer), None, None, None, lost.dropped, lost.void)
-    value, bound = answer_document(answer.value), answer.bound + lost.width
-    return Release(time, value, answer.standard_error, bound, answer.confidence, lost.dropped, lost.void)
+        return Release(time, answer_document(answer), None, None, None, dropped, void)
+    value, bound = answer_document(answer.value), answer.bound + width
+    return Release(time, value, answer.standard_error, bound, answer.confidence, dropped, void)

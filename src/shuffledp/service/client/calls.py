@@ -32,7 +32,16 @@ class UnreachableError(ShuffleDPError):
 
 
 class AnswerError(ShuffleDPError):
-    """The server refused a request for good: its status, the kind of problem and its sentence."""
+    """The server refused a request for good: its status, the kind of problem and its sentence.
+
+    Attributes:
+        status: the number of the HTTP answer.
+        kind: which problem it is, as in the reference of the wire.
+        detail: its sentence.
+
+    >>> print(AnswerError(409, "batch-full", "The task has all its reports."))
+    The task has all its reports (409 batch-full).
+    """
 
     def __init__(self, status: int, kind: str, detail: str) -> None:
         self.status = status

@@ -84,6 +84,13 @@ class ReportError(ShuffleDPError):
 
     What waits must not be reported again, `flush` sends it; what is unsent may be: `rows` are the places of these
     among the values of the call.
+
+    Attributes:
+        cause: what went wrong.
+        sent: what the shuffler has acknowledged.
+        waiting: how many reports wait in the outbox; `flush` sends them.
+        unsent: how many were not begun.
+        rows: the places of these among the values of the call.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from shuffledp.service.routing import Routing
 
 HEADER_BYTES, ENC_BYTES, TAG_BYTES, KEY_BYTES, NONCE_BYTES = 7, 32, 16, 16, 12
-"""Of HPKE in requests: the key's number and the suite's, the encapsulated key, a tag, a key and a nonce."""
+"""Bytes of HPKE in requests: the key's number and the suite's, the encapsulated key, a tag, a key and a nonce."""
 SECRET_BYTES = max(KEY_BYTES, NONCE_BYTES)
 REQUEST_OVERHEAD, RESPONSE_OVERHEAD = HEADER_BYTES + ENC_BYTES + TAG_BYTES, SECRET_BYTES + TAG_BYTES
 _STEP = 256

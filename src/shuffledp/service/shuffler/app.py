@@ -76,7 +76,18 @@ def shuffler_app(
     origins: Origins | None = None,
     gateway: "Gateway | None" = None,
 ) -> Starlette:
-    """The application that serves this shuffler; with a gateway, to relays, too."""
+    """The application that serves this shuffler; with a gateway, to relays, too.
+
+    Args:
+        server: the shuffler itself.
+        tokens: who may do what.
+        limits: how large and how many requests may be; moderate ones if left out.
+        origins: pages of which browsers may report; none if left out.
+        gateway: what opens requests that a relay carries; None for no relay.
+
+    Returns:
+        An ASGI application.
+    """
     return build_app(ShufflerEndpoints(server, tokens, gateway), tokens, limits, origins)
 
 
@@ -301,7 +312,8 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 class _Commits:
     """Hands uploads to the store's thread, and what it has done to the event loop: one wake-up for many each way.
 
-    Python runs one thread at a time: a store that began with the first upload of a turn would only slow the others.
+    Python runs one thread at a time: a store that began with the first upload of a turn would only slow the others, and
+    a loop that went on at once would slow the store. So the loop gives way until the store's thread is at the disk.
     """
 
     def __init__(self, server: ShufflerServer) -> None:
@@ -323,6 +335,7 @@ class _Commits:
         """At the end of the loop's turn: all that arrived in it."""
         arrived, self._arrived = self._arrived, []
         self._server.accept_all(arrived)
+        self._server.give_way()
 
     def _answered(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, answers: Outcome) -> None:
         self._done.append((waiter, answers))
@@ -335,6 +348,8 @@ class _Commits:
                 self._is_waking = False
 
     def _hand_over(self) -> None:
+        # The store has begun with what arrived meanwhile.
+        self._server.give_way()
         # Before looking: what is appended from here on wakes the loop again.
         self._is_waking = False
         while self._done:

@@ -52,6 +52,9 @@ class Accepted:
     new: bool
 
 
+_Kept = tuple[SentReport, int, int]
+"""A report, the number of its slot, and its place in the slot."""
+
 _NEW, _KNOWN = Accepted(new=True), Accepted(new=False)
 
 
@@ -141,28 +144,32 @@ class ShufflerDesk:
         known = records.accepted_among(task_id, ids)
         leases = records.leases(task_id, seats)
         room, now = self.refuse_without_room(records), self.clock()
-        kept: list[tuple[SentReport, int]] = []
+        kept: list[_Kept] = []
         answers: list[Accepted | RefusedError] = []
         for report in reports:
             if report.report_id in known:
                 answers.append(_KNOWN)
                 continue
             lease = leases.get(report.seat)
-            refused = room or _refuse(routing, report, lease, now)
-            if refused is not None or lease is None:
-                answers.append(refused or _seat_gone())
-                if lease is not None and lease.ends <= now and room is None:
+            if lease is None:
+                answers.append(room or _seat_gone())
+                continue
+            number, within = routing.schedule.place_of(lease.position)
+            refused = room or _refuse(report, routing.slot(number).length, lease, now)
+            if refused is not None:
+                answers.append(refused)
+                if lease.ends <= now and room is None:
                     self._retire(records, task_id, leases.pop(report.seat))
                 continue
             # A second report of the same upload finds the first one's id known and its seat gone.
             known.add(report.report_id)
             del leases[report.seat]
-            kept.append((report, lease.position))
+            kept.append((report, number, within))
             answers.append(_NEW)
         if kept:
+            ids, seats = [report.report_id for report, _, _ in kept], [report.seat for report, _, _ in kept]
             if routing.issuer is not None:
-                records.spend(owner_of(task_id), task_id, [report.seat for report, _ in kept])
-            ids, seats = [report.report_id for report, _ in kept], [report.seat for report, _ in kept]
+                records.spend(owner_of(task_id), task_id, seats)
             records.keep(task_id, ids, seats, _parts(routing, kept))
         return answers
 
@@ -229,22 +236,20 @@ def _check_takes_reports(routing: Routing) -> None:
         raise RefusedError(WRONG_HOP, f"{words}: report to hop 1.")
 
 
-def _refuse(routing: Routing, report: SentReport, lease: Lease | None, now: float) -> RefusedError | None:
-    """Why a new report cannot be accepted, if it cannot."""
-    if lease is None or lease.ends <= now:
+def _refuse(report: SentReport, expected: int, lease: Lease, now: float) -> RefusedError | None:
+    """Why a new report cannot be accepted, whose seat needs so many bytes; None if it can."""
+    if lease.ends <= now:
         return _seat_gone()
-    expected = routing.report_bytes(lease.position)
     if len(report.body) == expected:
         return None
     words = f"the report has {len(report.body)} bytes, its seat needs {expected}: send it whole."
     return RefusedError(WRONG_LENGTH, words)
 
 
-def _parts(routing: Routing, kept: list[tuple[SentReport, int]]) -> list[BatchPart]:
+def _parts(routing: Routing, kept: list[_Kept]) -> list[BatchPart]:
     """What the reports have for each batch: in one slot all are cut at the same places."""
     by_slot: dict[int, list[tuple[int, bytes]]] = {}
-    for report, position in kept:
-        number, within = routing.schedule.place_of(position)
+    for report, number, within in kept:
         by_slot.setdefault(number, []).append((within, report.body))
     parts = []
     for number, some in by_slot.items():

@@ -21,7 +21,7 @@ def as_text() -> str:
 
 
 def as_html() -> str:
-    """The same words as a small page, in the colours that the reader's browser prefers."""
+    """What a shuffler says to a browser, as a small page in the colours that the reader prefers."""
     head = (
         '<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark"><title>A ShuffleDP shuffler</title>'

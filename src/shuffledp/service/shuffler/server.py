@@ -228,6 +228,10 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
         self._uploads.accept_all(uploads)
 
+    def give_way(self) -> None:
+        """Let the store write down what arrived, some milliseconds at most, before the event loop goes on."""
+        self._store.give_way()
+
     def _accept(self, records: ShufflerRecords, task_id: str, reports: list[SentReport]) -> list[Answer]:
         return self.desk.accept(records, task_id, reports)
 

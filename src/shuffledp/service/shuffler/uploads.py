@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from itertools import groupby, islice
+from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
 
@@ -85,18 +85,24 @@ class Uploads:
                 _tell_all(taken or self._take(), failed)
                 return
             answers, fills = done.result()
-            left = iter(answers)
+            place = 0
             for upload in taken:
-                _tell_all([upload], list(islice(left, len(upload[1]))))
+                end = place + len(upload[1])
+                _tell(upload, answers[place:end])
+                place = end
             self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
 
         self._store.submit(accept).add_done_callback(answer)
 
 
 def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
+    for upload in uploads:
+        _tell(upload, answers)
+
+
+def _tell(upload: Upload, answers: Outcome) -> None:
     """One who cannot be told does not keep it from the others."""
-    for _, _, answered in uploads:
-        try:
-            answered(answers)
-        except Exception as failed:
-            log("an answer was lost", level=40, error=type(failed).__name__)
+    try:
+        upload[2](answers)
+    except Exception as failed:
+        log("an answer was lost", level=40, error=type(failed).__name__)

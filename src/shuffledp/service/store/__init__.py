@@ -35,6 +35,9 @@ def open_shuffler_store(address: Path | str) -> Store[ShufflerRecords]:
     Args:
         address: a file, or `scheme://` and what the implementation takes.
 
+    Returns:
+        The store, which a `ShufflerServer` takes.
+
     Raises:
         ParameterError: an unknown scheme, another kind or version of store, or one that somebody else holds.
     """
@@ -48,6 +51,9 @@ def open_analyzer_store(address: Path | str) -> Store[AnalyzerRecords]:
 
     Args:
         address: a file, or `scheme://` and what the implementation takes.
+
+    Returns:
+        The store, which an `AnalyzerServer` takes.
 
     Raises:
         ParameterError: an unknown scheme, another kind or version of store, or one that somebody else holds.
@@ -101,6 +107,9 @@ def look_into_analyzer(address: Path | str, work: Callable[[AnalyzerRecords], T]
     Args:
         address: a file, or `scheme://` and what the implementation takes.
         work: what reads the records, and must write nothing.
+
+    Returns:
+        What the work returned.
 
     Raises:
         ParameterError: it is no analyzer's store that can be read.

@@ -74,6 +74,12 @@ class Store(Protocol[R_co]):
     def submit(self, work: Callable[[R_co], T]) -> "Future[T]":
         """Run this in the next transaction; the future has what `write` would answer or raise."""
 
+    def give_way(self) -> None:
+        """Let what was submitted go first, some milliseconds at most, where it runs in this process.
+
+        An event loop that has submitted something calls it: two threads that want the interpreter hold each other up.
+        """
+
     def has_room(self) -> bool:
         """Whether new reports can be taken; what is left is for sealing, sending and deleting."""
 
@@ -161,7 +167,7 @@ class ShufflerRecords(TaskRecords, HopRecords, TokenRecords, Protocol):
         """End a seat's lease: it has reported, or its time ran out, and is nobody's any more."""
 
     def ended_lease(self, task_id: str, now: float, positions: int) -> Lease | None:
-        """Of the leases of the first so many positions, the one whose time ran out first."""
+        """The lease whose time ran out first, among those of the first so many positions."""
 
     def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
         """All of this will be asked for next: a store that is far away may look it up at once."""

@@ -58,9 +58,13 @@ class GroupCommit(ABC, Generic[R]):
         """Run this in the next commit; the future has its result once that is on disk."""
         return self._put(work)
 
+    def give_way(self) -> None:
+        """Nothing is waited for: the writer waits for another process most of the time."""
+
     def write(self, work: Callable[[R], T]) -> T:
         """Run this in the next commit, and answer what it answers once that is on disk."""
-        return self.submit(work).result()
+        answer: T = self._put(work).result()
+        return answer
 
     def forget(self) -> None:
         """Make sure that what was deleted is nowhere on disk."""

@@ -25,7 +25,7 @@ Whole = NDArray[np.int64]
 
 RADIUS = 1.0
 PROBABILITY = 0.75
-"""Of a sign that is 1."""
+"""The probability of a sign that is 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class SignWorld(ABC):
     @cached_property
     @abstractmethod
     def sizes(self) -> Floats:
-        """Of the coordinates."""
+        """The sizes of the coordinates."""
 
     @abstractmethod
     def values(self, off: Floats) -> Floats:
@@ -64,7 +64,7 @@ class SignWorld(ABC):
     @cached_property
     @abstractmethod
     def optimum(self) -> Floats:
-        """Of the population."""
+        """The model with the least loss for the whole population."""
 
     @property
     def domain(self) -> L2Ball:

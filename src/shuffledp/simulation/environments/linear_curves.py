@@ -35,7 +35,7 @@ class RegretCurves:
 
     @property
     def final(self) -> Floats:
-        """Of every instance after all users."""
+        """The regret of every instance after all users."""
         return np.asarray(self.regret[:, -1])
 
     @property
@@ -45,7 +45,7 @@ class RegretCurves:
 
     @property
     def standard_error(self) -> float:
-        """Of that mean."""
+        """The standard error of the mean of all instances' final regret."""
         return float(self.final.std(ddof=1) / math.sqrt(len(self.final))) if len(self.final) > 1 else 0.0
 
 

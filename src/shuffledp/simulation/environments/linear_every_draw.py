@@ -37,7 +37,7 @@ def narrow(root: Floats, features: Floats, variance: float) -> tuple[Floats, Flo
 def run_every_draw(
     policy: LinearPolicy, world: FixedArms, generator: np.random.Generator, progress: Progress | None = None
 ) -> RegretCurves:
-    """The same law as slots of one user who draws theta, faster."""
+    """Regret by the law of slots of one user who draws theta, faster."""
     users, features, joint = policy.setting.users, world.features, policy.setting.joint
     instances, arms, size = features.shape
     rule, variance = PosteriorRule(policy.setting, policy.release_noise), policy.setting.reward_deviation**2

@@ -28,7 +28,7 @@ def run_every_round(
     *,
     behind: float = BEHIND,
 ) -> RegretCurves:
-    """The same law as slots of one user, faster; exactly the same where `behind` is 0."""
+    """Regret by the law of slots of one user, faster; exactly that where `behind` is 0."""
     users, rule, features = policy.setting.users, policy.rule, world.features
     instances, arms, size = features.shape
     kept = RegretCurves(users, instances)

@@ -38,9 +38,20 @@ def run_linear_bandit(
         progress: called with the number of users who have come so far.
         instances: how many times a world of two methods is run, side by side; others say it themselves.
 
+    Returns:
+        The regret of every instance as users came.
+
     Raises:
         ParameterError: the world has another dimension, or lacks a method.
         DataError: a world offers features, or has means, of another shape or range.
+
+    >>> from shuffledp import Privacy
+    >>> from shuffledp.learn.bandits.linear.setting import LinearSetting
+    >>> from shuffledp.references.bandits.catalogue import linear_policy
+    >>> from shuffledp.simulation.environments.linear_worlds import FreshArms
+    >>> policy = linear_policy("linucb", LinearSetting(users=200, dimension=2), Privacy(1, 0.1))
+    >>> bool(run_linear_bandit(policy, FreshArms(np.array([[0.6, 0.8]]), arms=3), seed=1).final[0] < 200)
+    True
     """
     size = policy.setting.dimension
     here = world if isinstance(world, LinearWorld) else OfferedInstances.of(world, instances, size)

@@ -33,7 +33,11 @@ def raised_sphere(shape: tuple[int, ...], dimension: int, generator: np.random.G
 
 @dataclass(frozen=True, eq=False)
 class LinearWorld(ABC):
-    """Instances of a linear bandit, a row each, and what their users do."""
+    """Instances of a linear bandit, a row each, and what their users do.
+
+    Attributes:
+        theta: the true vector of every instance, a row each.
+    """
 
     is_fixed: ClassVar[bool] = False
     """Whether all users of an instance are offered the same arms."""
@@ -144,7 +148,15 @@ class FixedArms(LinearWorld):
 
 @dataclass(frozen=True, eq=False)
 class FreshArms(LinearWorld):
-    """Every user is offered new arms, drawn on the raised sphere."""
+    """Every user is offered new arms, drawn on the raised sphere.
+
+    Attributes:
+        arms: how many each user is offered.
+
+    >>> world = FreshArms(np.array([[0.6, 0.8]]), arms=3)
+    >>> world.instances, world.dimension
+    (1, 2)
+    """
 
     arms: int
 

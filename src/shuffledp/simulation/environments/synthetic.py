@@ -16,3 +16,15 @@ def synthetic_values(plan: Plan, *, seed: int | None = None) -> NDArray[Any]:
     5
     """
     return plan.domain.synthesize(plan.users, np.random.default_rng(seed))
+
+
+def synthetic_rows(plan: Plan, first: int, rows: int, *, seed: int) -> NDArray[Any]:
+    """As `synthetic_values`, of some users of more than memory holds: the same whenever they are asked for.
+
+    Args:
+        plan: says what values are.
+        first: users before them.
+        rows: how many they are.
+        seed: decides everybody's values, with `first`.
+    """
+    return plan.domain.synthesize(rows, np.random.default_rng((seed, first)))

@@ -38,7 +38,7 @@ class YesOrNo:
         return rows, np.where(generator.random(count) < self.chances(rows), 1.0, -1.0)
 
     def chances(self, rows: Floats) -> Floats:
-        """Of a yes."""
+        """The probability of a yes, for every row."""
         return np.asarray(1 / (1 + np.exp(-rows @ np.array(self.truth))))
 
     def losses(self, models: Floats) -> Floats:

@@ -28,6 +28,10 @@ class DoublingBatches(PrivateElimination):
 
     Reference: [003] Theorem 3.3.
 
+    Attributes:
+        first_batch: how many users the first batch has; the smallest after which an arm can be dropped if left out.
+        growth: how many times as large every further batch is.
+
     >>> from shuffledp.privacy import Privacy
     >>> policy = DoublingBatches(arms=3, horizon=100_000, privacy=Privacy(1, 1e-6))
     >>> [stage.batch_users for stage in policy.stages][:4], round(policy.stages[3].width, 3)
@@ -86,7 +90,7 @@ def grown_stages(
     """
 
     def failure(first: int) -> float:
-        """Of one comparison of the best arm with one other: there are arms - 1 of them after each phase."""
+        """The failure of one comparison of the best arm with another: there are arms - 1 of them after each phase."""
         comparisons = (policy.arms - 1) * len(batch_sizes(policy.horizon, first, growth))
         return policy.failure_probability / comparisons
 
@@ -105,7 +109,7 @@ def grown_stages(
 
 
 def batch_sizes(horizon: int, first: int, growth: float) -> list[int]:
-    """Of all phases that two arms can have; at least one.
+    """The sizes of an arm's batches in all phases that two arms can have; at least one.
 
     >>> batch_sizes(1000, 64, 2), batch_sizes(1000, 64, 1.25), batch_sizes(10, 64, 2)
     ([64, 128, 256], [64, 80, 100, 125], [64])

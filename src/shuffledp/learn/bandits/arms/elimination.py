@@ -69,7 +69,10 @@ class EliminationStage:
 class Elimination(ABC):
     """What private and other eliminations have in common: stages, and noisy sums of rewards.
 
-    `failure` is the probability with which the best arm may be dropped at some time, at most; 1 / horizon if left out.
+    Attributes:
+        arms: how many arms there are.
+        horizon: how many users come in all.
+        failure: the probability with which the best arm may be dropped at some time, at most; 1 / horizon if left out.
     """
 
     policy: ClassVar[str]
@@ -139,7 +142,16 @@ class ArmMeans:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ArmsState(State):
-    """Where a policy stands: who came, which arms are left, and each arm's noisy sum and number of rewards."""
+    """Where a policy stands: who came, which arms are left, and each arm's noisy sum and number of rewards.
+
+    Attributes:
+        users: how many have come.
+        stage: which batch of every arm is being filled.
+        told: how many batches of the stage were told.
+        active: the arms that are left.
+        sums: each arm's noisy sum of rewards.
+        counts: how many rewards each arm's sum has.
+    """
 
     users: int = whole_kept("whole users", most=_LARGEST_SUM)
     stage: int = whole_kept("a whole stage", most=_LARGEST_SUM)

@@ -24,6 +24,9 @@ class FixedBatches(PrivateElimination):
 
     Reference: [003] Theorem 3.1.
 
+    Attributes:
+        batch: how many users a batch has; the variance of a batch's noise if left out.
+
     >>> from shuffledp.privacy import Privacy
     >>> policy = FixedBatches(arms=3, horizon=100_000, privacy=Privacy(1, 1e-6), batch=100)
     >>> [stage.batches for stage in policy.stages][:20]

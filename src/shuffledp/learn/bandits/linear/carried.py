@@ -54,7 +54,7 @@ def extremes(deviations: Floats) -> Floats:
 
 
 def _sizes(users: int, windows: int, visits: int) -> list[int]:
-    """Of slots, from large to small: enough of them for all visits of a user, of which no two are in one."""
+    """Sizes of slots, from large to small: enough slots for all visits of a user, of which no two are in one."""
     least, size = max(2 * windows + 1, -(-users // _MOST_SLOTS)), users // max(2 * windows, visits)
     found = []
     while size >= least:

@@ -39,7 +39,7 @@ OFFSETS = 0.01
 
 @dataclass(frozen=True, eq=False)
 class ReleaseNoise:
-    """Of every release, the one of nobody first: a Gaussian deviation a coordinate, and how far it is off at most."""
+    """The noise of all releases, that of nobody first: a Gaussian deviation a coordinate, and how far that is off."""
 
     deviations: Floats
     offsets: Floats
@@ -114,7 +114,7 @@ class ConfidenceRule:
 
     @cached_property
     def _quantiles(self) -> tuple[float, float]:
-        """Of the matrix's norm and the vector's length, for noise of deviation 1."""
+        """Quantiles of the noise matrix's norm and of the noise vector's length, for noise of deviation 1."""
         size, failure, releases = self.setting.dimension, self.setting.failure, max(1, self._releases)
         if self.setting.constants == "paper":
             # Shariff and Sheffet 2018, whose (Z + Z^T)/sqrt(2) has twice the variance of N.
@@ -204,7 +204,7 @@ class ConfidenceRule:
 
     @cached_property
     def regret_bound(self) -> float:
-        """Of the whole horizon, with the setting's confidence: at most a slot whenever the matrix doubles, and widths.
+        """A bound on the regret of the whole horizon: at most a slot whenever the matrix doubles, and the widths.
 
         Where models may be older, so many slots more whenever it doubles.
 

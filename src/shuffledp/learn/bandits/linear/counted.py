@@ -34,6 +34,11 @@ class CountedPolicy(LinearPolicy):
     """A user's joint vector goes to at most `plan.shufflers_used` shuffled batches, by a plan of running sums.
 
     The adversary sees the permuted messages of every batch; models are computed from them.
+
+    Attributes:
+        privacy: what holds for all of a user's visits together.
+        plan: the running sums of joint vectors.
+        visits: how often one user may come.
     """
 
     is_counted: ClassVar[bool] = True
@@ -76,7 +81,7 @@ class CountedPolicy(LinearPolicy):
 
     @cached_property
     def counter(self) -> Any:
-        """Of joint vectors."""
+        """The running sums of joint vectors, as a learner."""
         return self.plan.learner()
 
     @property

@@ -29,6 +29,11 @@ class JointVectors:
 
     Proof of the distances: docs/theory/002-linear-bandits.md.
 
+    Attributes:
+        dimension: how many features there are.
+        nonnegative: promises that no two users' features have a negative inner product.
+        lowest_reward: 0, or -1 where rewards may be negative.
+
     >>> joint = JointVectors(2)
     >>> joint.pack([[0.6, 0.8]], [0.5]).round(4).tolist()
     [[0.3, 0.4, 0.36, 0.6788, 0.64]]

@@ -89,6 +89,16 @@ def operator_norm_tail(dimension: int, size: float) -> float:
 def operator_norm_quantile(dimension: int, failure: float) -> float:
     """What the noise matrix's largest absolute eigenvalue passes with this probability.
 
+    Args:
+        dimension: how many rows the symmetric noise matrix has.
+        failure: the probability with which the eigenvalue may pass the quantile.
+
+    Returns:
+        The quantile for noise of deviation 1, rounded up.
+
+    Raises:
+        ParameterError: a probability outside (0, 1).
+
     >>> round(operator_norm_quantile(5, 0.01), 2), round(proved_operator_norm(5, 0.01), 2)
     (4.24, 5.58)
     """
@@ -108,6 +118,16 @@ def proved_operator_norm(dimension: int, failure: float) -> float:
     """A bound that needs no integrals: sqrt(2) E|g| + z, by comparison with a Gaussian vector g and isoperimetry.
 
     Proof: docs/theory/002-linear-bandits.md.
+
+    Args:
+        dimension: how many rows the symmetric noise matrix has.
+        failure: the probability with which the eigenvalue may pass the bound.
+
+    Returns:
+        The bound for noise of deviation 1.
+
+    >>> round(proved_operator_norm(5, 0.01), 2)
+    5.58
     """
     mean = math.sqrt(2) * math.exp(special.gammaln((dimension + 1) / 2) - special.gammaln(dimension / 2))
     return math.sqrt(2) * mean - float(special.ndtri(failure / 2))

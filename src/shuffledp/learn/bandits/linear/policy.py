@@ -70,7 +70,11 @@ class LinearCohort(Cohort):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearPolicy(Learner[LinearState]):
-    """A policy is when sums are released and with which noise; the rest is one rule for all."""
+    """A policy is when sums are released and with which noise; the rest is one rule for all.
+
+    Attributes:
+        setting: users, features, rewards and confidence.
+    """
 
     states = LinearState
 
@@ -115,7 +119,7 @@ class LinearPolicy(Learner[LinearState]):
     @property
     @abstractmethod
     def release_noise(self) -> ReleaseNoise:
-        """Of every release."""
+        """The noise of every release."""
 
     @abstractmethod
     def guarantee(self) -> LinearGuarantee:

@@ -25,6 +25,15 @@ class LinearSetting:
 
     All confidence intervals of the horizon hold together with probability `confidence`.
 
+    Attributes:
+        users: how many come in all.
+        dimension: how many features an arm has.
+        nonnegative: promises that no two users' features have a negative inner product.
+        lowest_reward: 0, or -1 where rewards may be negative.
+        theta_length: how long the unknown vector can be.
+        confidence: the probability with which all intervals hold.
+        constants: exact noise and widths, or the paper's for comparison.
+
     >>> LinearSetting(users=1000, dimension=5).joint.length
     20
     """

@@ -56,7 +56,7 @@ def connect(address: DatabaseAddress, role: str) -> Connection:
 
 
 def first_connection(address: DatabaseAddress, role: str) -> Connection:
-    """The same when a store is opened, on a server that keeps what it acknowledges.
+    """The connection with which a store is opened, to a server that keeps what it acknowledges.
 
     Raises:
         ParameterError: it may lose what it acknowledged.

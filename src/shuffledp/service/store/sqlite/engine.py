@@ -9,6 +9,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,7 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import locked
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.store.group_commit import GroupCommit, Work
+from shuffledp.service.store.turns import Turns
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -89,6 +91,7 @@ class SqliteStore(GroupCommit[R]):
             self._held.close()
             raise
         self._readers = threading.local()
+        self.turns = Turns()
         self._is_dirty = True
         self._begin(f"store {path.name}")
 
@@ -164,8 +167,18 @@ class SqliteStore(GroupCommit[R]):
                 self._is_dirty = True
                 raise
 
+    def submit(self, work: Callable[[R], T]) -> "Future[T]":
+        """Run this in the next commit; the future has its result once that is on disk."""
+        self.turns.asked()
+        return super().submit(work)
+
+    def give_way(self) -> None:
+        """Let the statements of what was submitted go first; what they wrote is then on its way to the disk."""
+        self.turns.give_way()
+
     def _commit(self, work: Work[R]) -> None:
         self._is_dirty = True
+        self.turns.began()
         answers: list[Callable[[], None]] = []
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -180,6 +193,7 @@ class SqliteStore(GroupCommit[R]):
                     answers.append(partial(future.set_exception, refused))
                 else:
                     answers.append(partial(future.set_result, result))
+            self.turns.at_disk()
             self._writer.execute("COMMIT")
         except Exception as broken:
             # Whatever it is, no memory among it, this thread goes on: everybody waits for it.
@@ -189,6 +203,7 @@ class SqliteStore(GroupCommit[R]):
             why = str(broken) or type(broken).__name__
             refusal = RefusedError(NO_ROOM, f"the store cannot be written ({why}): try again later.", retry_after=5)
             answers = [partial(future.set_exception, refusal) for _, future in work]
+        self.turns.ended()
         for answer in answers:
             answer()
 

@@ -1,9 +1,9 @@
 """A shuffler's records in SQLite."""
 
-import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from typing import Any, TypeVar
 
 from shuffledp.service.rounds import owner_of
 from shuffledp.service.store.contract import BatchFill, BatchPart, Counts, Lease
@@ -11,6 +11,8 @@ from shuffledp.service.store.pieces import about
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.store.sqlite.redeeming import SqliteRedeeming
 from shuffledp.service.wire import position_of
+
+T = TypeVar("T", bound=Any)
 
 LABEL = "shuffler 2"
 
@@ -51,33 +53,50 @@ TIDYING, READY, SENT, GONE = range(4)
 _FULL = "filled = size"
 # In one commit: more would make others wait.
 MOST_BYTES, MOST_IDS = 1 << 20, 2000
+# Rows that are read for each that is asked for, if all are in one stretch: it costs less to find.
+_MOST_READ = 4
 # A run's place in its table: the bucket, then the number of the run in so many bits.
 _RUN_BITS = 20
 
 
 @cache
+def _asked(count: int) -> str:
+    """A table of so many values beside the first, of which those that fill up are nothing."""
+    return f"(SELECT column1 AS it FROM (VALUES {', '.join(f'(?{place + 2})' for place in range(count))}))"
+
+
+@cache
 def _search(count: int) -> str:
-    """Which of so many ids are known; the same numbered places in both tables."""
-    places = ", ".join(f"?{place + 2}" for place in range(count))
+    """Which of so many ids are known."""
     tables = (
-        f"SELECT report_id FROM {table} WHERE task_id = ?1 AND report_id IN ({places})"
-        for table in ("arrived", "accepted")
+        f"EXISTS (SELECT 1 FROM {table} WHERE task_id = ?1 AND report_id = it)" for table in ("arrived", "accepted")
     )
-    return " UNION ALL ".join(tables)
+    return f"SELECT it FROM {_asked(count)} WHERE it IS NOT NULL AND ({' OR '.join(tables)})"
 
 
 @cache
 def _insert(count: int) -> str:
-    return "INSERT INTO arrived VALUES " + ", ".join(f"(?1, ?{place + 2})" for place in range(count))
+    return f"INSERT INTO arrived SELECT ?1, it FROM {_asked(count)} WHERE it IS NOT NULL"
 
 
-def _in_blocks(ids: list[bytes]) -> Iterator[list[bytes]]:
-    """Powers of two, so that few different statements are prepared; each is one call, whatever it holds."""
-    start = 0
-    while start < len(ids):
-        count = min(1 << (len(ids) - start).bit_length() - 1, 256)
-        yield ids[start : start + count]
-        start += count
+_LEASES = "SELECT seat, position, ends FROM leases WHERE task_id = ?1 AND position"
+
+
+@cache
+def _end_leases(count: int) -> str:
+    return f"DELETE FROM leases WHERE task_id = ?1 AND position IN {_asked(count)}"
+
+
+def _in_blocks(values: Iterable[T]) -> Iterator[tuple[int, list[T | None]]]:
+    """In the order of keys, so that pages are touched once: how many, and so many values.
+
+    Filled up to powers of two, so that few different statements are prepared; each is one call, whatever it holds.
+    """
+    ordered: list[T | None] = [*sorted(values)]
+    for start in range(0, len(ordered), 256):
+        block = ordered[start : start + 256]
+        count = 1 << (len(block) - 1).bit_length()
+        yield count, block + [None] * (count - len(block))
 
 
 class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
@@ -104,14 +123,16 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
         return int(position)
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
-        # People sit side by side: looked up by position, they are on few pages; and all in one row.
-        (rows,) = self.db.execute(
-            "SELECT json_group_array(json_array(seat, position, ends)) FROM leases "
-            "WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
-            (task_id, json.dumps([position_of(seat) for seat in seats])),
-        ).fetchone()
-        asked = set(seats)
-        return {row[0]: Lease(*row) for row in json.loads(rows) if row[0] in asked}
+        # People sit side by side: looked up by position, they are on few pages.
+        asked, positions = set(seats), [position_of(seat) for seat in seats]
+        first, last = min(positions, default=0), max(positions, default=0)
+        rows: list[tuple[str, int, float]] = []
+        if last - first < _MOST_READ * len(positions):
+            rows = self.db.execute(f"{_LEASES} BETWEEN ?2 AND ?3", (task_id, first, last)).fetchall()
+        else:
+            for count, block in _in_blocks(positions):
+                rows += self.db.execute(f"{_LEASES} IN {_asked(count)}", (task_id, *block)).fetchall()
+        return {row[0]: Lease(*row) for row in rows if row[0] in asked}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
         self.db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
@@ -132,21 +153,18 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
         """Nothing is far away."""
 
     def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
-        known = set()
-        for block in _in_blocks([bytes.fromhex(each) for each in report_ids]):
-            known |= {row[0].hex() for row in self.db.execute(_search(len(block)), (task_id, *block))}
+        known: set[str] = set()
+        for count, block in _in_blocks(map(bytes.fromhex, report_ids)):
+            known.update(row[0].hex() for row in self.db.execute(_search(count), (task_id, *block)))
         return known
 
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
-        # In the order of the keys: pages are touched once.
-        for block in _in_blocks(sorted(bytes.fromhex(each) for each in report_ids)):
-            self.db.execute(_insert(len(block)), (task_id, *block))
+        for count, ids in _in_blocks(map(bytes.fromhex, report_ids)):
+            self.db.execute(_insert(count), (task_id, *ids))
         for part in parts:
             self._keep_part(task_id, part)
-        self.db.execute(
-            "DELETE FROM leases WHERE task_id = ? AND position IN (SELECT value FROM json_each(?))",
-            (task_id, json.dumps([position_of(seat) for seat in seats])),
-        )
+        for count, positions in _in_blocks(map(position_of, seats)):
+            self.db.execute(_end_leases(count), (task_id, *positions))
         self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
 
     def _keep_part(self, task_id: str, part: BatchPart) -> None:
