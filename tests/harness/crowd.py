@@ -71,8 +71,12 @@ class Crowd:
         raise AssertionError("the task does not fill")
 
     def _is_full(self) -> bool:
-        with self.running.client(random.choice(self.at), "admin", timeout=10.0) as operator:
-            counts = operator.get(f"/v1/tasks/{self.task.id}").raise_for_status().json()["counts"]
+        try:
+            with self.running.client(random.choice(self.at), "admin", timeout=10.0) as operator:
+                counts = operator.get(f"/v1/tasks/{self.task.id}").raise_for_status().json()["counts"]
+        except httpx.TransportError:
+            # It was killed, or is just being started again: nobody knows yet.
+            return False
         return bool(counts["reports"] == self.task.routing.users)
 
     def _upload(self, clients: list[httpx.Client], upload: list[SentReport], tries: int) -> None:
