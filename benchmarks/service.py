@@ -54,7 +54,7 @@ from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_me
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 SPAWN = multiprocessing.get_context("spawn")
-CONNECTIONS = 32
+CONNECTIONS, MANY_CONNECTIONS = 32, 128
 UPLOAD = 100
 UPLOADING = 8
 LEASE_SECONDS = 3600.0
@@ -97,14 +97,17 @@ def serve_shuffler(
     opened = open_shuffler_store(store or folder / f"shuffler-{port}.db")
     server = ShufflerServer(opened, post=post, lease_seconds=LEASE_SECONDS)
     server.add_task(text)
-    commit, commits = server._store._commit, 0
+    store, commits = server._store, 0
+    # SQLite's statements run in the loop's own thread, too, PostgreSQL's only in the store's.
+    name = "_statements" if hasattr(store, "_statements") else "_commit"
+    run = getattr(store, name)
 
-    def counted(work) -> None:
+    def counted(work):
         nonlocal commits
         commits += bool(work)
-        commit(work)
+        return run(work)
 
-    server._store._commit = counted
+    setattr(store, name, counted)
     app = shuffler_app(server, tokens)
 
     async def with_commits(scope, receive, send) -> None:
@@ -282,12 +285,12 @@ def singles(reports: list[SentReport], task_id: str, tokens: Tokens) -> list[byt
 def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict]:
     """A task of a million users, of whose batches only the smallest fill while this runs."""
     rows = []
-    users = rounds * (single + uploads * UPLOAD)
+    users = rounds * (2 * single + uploads * UPLOAD)
     with shuffler_of(folder, 14_500) as (port, task_id, tokens), served(serve_bare, tokens) as ceiling:
         reports = reports_for(port, task_id, tokens, users)
         size = statistics.mean(len(one.body) for one in reports)
         print(f"{users} reports of {size:.0f} bytes are made")
-        one_by_one = singles(reports[: rounds * single], task_id, tokens)
+        one_by_one = singles(reports[: rounds * 2 * single], task_id, tokens)
         together = [
             request(
                 "POST",
@@ -295,11 +298,12 @@ def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict
                 pack_upload(reports[start : start + UPLOAD]),
                 tokens.secrets["enrol"],
             )
-            for start in range(rounds * single, users, UPLOAD)
+            for start in range(rounds * 2 * single, users, UPLOAD)
         ]
         del reports
         for name, requests, each, connections, least in (
-            ("PUT", one_by_one, 1, CONNECTIONS, 2000),
+            ("PUT", one_by_one[: rounds * single], 1, CONNECTIONS, 2000),
+            (f"PUT, {MANY_CONNECTIONS} connections", one_by_one[rounds * single :], 1, MANY_CONNECTIONS, 2000),
             (f"POST of {UPLOAD}", together, UPLOAD, UPLOADING, 5000),
         ):
             step = len(requests) // rounds

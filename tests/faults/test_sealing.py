@@ -97,7 +97,8 @@ def test_an_upload_that_cannot_be_submitted_does_not_block_the_next(
     def no_memory(work: Any) -> Future[Any]:
         raise MemoryError
 
-    monkeypatch.setattr(world.stores["shuffler"], "submit", no_memory)
+    for name in ("submit", "submit_here"):
+        monkeypatch.setattr(world.stores["shuffler"], name, no_memory)
     with pytest.raises(MemoryError):
         accept_reports(world.shuffler, task.id, sent[:1])
     monkeypatch.undo()

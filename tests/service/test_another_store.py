@@ -381,8 +381,8 @@ class MemoryStore:
             future.set_exception(failed)
         return future
 
-    def give_way(self) -> None:
-        pass
+    def submit_here(self, work: Any) -> "Future[Any]":
+        return self.submit(work)
 
     def has_room(self) -> bool:
         return True

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ from shuffledp.service.rounds import gate_of
 from shuffledp.service.routing import Routing
 from shuffledp.service.shuffler import door
 from shuffledp.service.shuffler.server import ShufflerServer
-from shuffledp.service.shuffler.uploads import Answer, Outcome, Upload
+from shuffledp.service.shuffler.uploads import Accepting, Answer, Outcome, Upload
 from shuffledp.service.tokens import ADMIN, ENROL, HOP, READ, Tokens
 from shuffledp.service.wire import ID_BYTES, MOST_REPORTS_AN_UPLOAD, SentReport, is_id, split_single_body, unpack_upload
 
@@ -310,32 +311,38 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
 
 class _Commits:
-    """Hands uploads to the store's thread, and what it has done to the event loop: one wake-up for many each way.
+    """Hands uploads to the store, and what it has done to the event loop: one wake-up for many each way.
 
-    Python runs one thread at a time: a store that began with the first upload of a turn would only slow the others, and
-    a loop that went on at once would slow the store. So the loop gives way until the store's thread is at the disk.
+    While some are on their way to the disk, others arrive: they are handed in together when those are there.
     """
 
     def __init__(self, server: ShufflerServer) -> None:
         self._server = server
         self._arrived: list[Upload] = []
+        self._accepting: Accepting | None = None
         self._done: deque[tuple[Waiter, Outcome]] = deque()
-        self._is_waking = False
+        self._is_handing_in = self._is_waking = False
 
     async def accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
         """What becomes of the reports, once that is on disk; who is gone by then is not told."""
         loop = asyncio.get_running_loop()
         waiter: Waiter = loop.create_future()
-        if not self._arrived:
+        self._arrived.append((task_id, reports, partial(self._answered, loop, waiter)))
+        if not self._is_handing_in and self._is_free():
+            self._is_handing_in = True
             loop.call_soon(self._hand_in)
-        self._arrived.append((task_id, reports, lambda answers: self._answered(loop, waiter, answers)))
         return await waiter
 
     def _hand_in(self) -> None:
-        """At the end of the loop's turn: all that arrived in it."""
-        arrived, self._arrived = self._arrived, []
-        self._server.accept_all(arrived)
-        self._server.give_way()
+        """At the end of the loop's turn: all that arrived in it, and since the last was handed in."""
+        self._is_handing_in = False
+        if self._arrived and self._is_free():
+            arrived, self._arrived = self._arrived, []
+            self._accepting = self._server.accept_all(arrived)
+
+    def _is_free(self) -> bool:
+        """Whether nothing of this loop is on its way to the disk."""
+        return self._accepting is None or self._accepting.done()
 
     def _answered(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, answers: Outcome) -> None:
         self._done.append((waiter, answers))
@@ -348,10 +355,10 @@ class _Commits:
                 self._is_waking = False
 
     def _hand_over(self) -> None:
-        # The store has begun with what arrived meanwhile.
-        self._server.give_way()
         # Before looking: what is appended from here on wakes the loop again.
         self._is_waking = False
+        # First of all, so that the disk has something to do.
+        self._hand_in()
         while self._done:
             waiter, answers = self._done.popleft()
             if waiter.done():

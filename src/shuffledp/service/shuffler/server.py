@@ -31,7 +31,7 @@ from shuffledp.service.shuffler.own_hop import OwnHop
 from shuffledp.service.shuffler.receiving import HopDesk
 from shuffledp.service.shuffler.sealing import BatchSealer
 from shuffledp.service.shuffler.sending import BatchSender, Post
-from shuffledp.service.shuffler.uploads import Answer, Upload, Uploads
+from shuffledp.service.shuffler.uploads import Accepting, Answer, Upload, Uploads
 from shuffledp.service.store.contract import ShufflerRecords, Store
 from shuffledp.service.telemetry import log
 from shuffledp.service.wire import SentReport
@@ -224,13 +224,13 @@ class ShufflerServer(TaskServer[ShufflerRecords, Routing, RoundsRouting]):
             self._chores.wake()
         return new
 
-    def accept_all(self, uploads: list[Upload]) -> None:
-        """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
-        self._uploads.accept_all(uploads)
+    def accept_all(self, uploads: list[Upload]) -> Accepting:
+        """Accept several uploads' reports; each upload's answers are told to its own function after the commit.
 
-    def give_way(self) -> None:
-        """Let the store write down what arrived, some milliseconds at most, before the event loop goes on."""
-        self._store.give_way()
+        Returns:
+            What is done when the commit of these uploads is.
+        """
+        return self._uploads.accept_all(uploads)
 
     def _accept(self, records: ShufflerRecords, task_id: str, reports: list[SentReport]) -> list[Answer]:
         return self.desk.accept(records, task_id, reports)

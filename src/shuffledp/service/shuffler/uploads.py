@@ -23,9 +23,14 @@ Answered = Callable[[Outcome], None]
 
 Upload = tuple[str, list[SentReport], Answered]
 _task_of = itemgetter(0)
+# An event loop that accepts more at once itself would keep others waiting.
+_MOST_HERE = 500
+
+Accepting = Future[tuple[list[Answer], bool]]
+"""Is done when uploads are accepted, or refused."""
 
 
-class Accepting(Protocol):
+class Accept(Protocol):
     """Accepts reports of one task inside a transaction."""
 
     def __call__(self, records: ShufflerRecords, task_id: str, reports: list[SentReport]) -> list[Answer]:
@@ -41,32 +46,37 @@ class Uploads:
         accepted: told after every commit how many reports were new, and whether a batch is full.
     """
 
-    def __init__(self, store: ShufflerStore, accept: Accepting, accepted: Callable[[int, bool], None]) -> None:
+    def __init__(self, store: ShufflerStore, accept: Accept, accepted: Callable[[int, bool], None]) -> None:
         self._store, self._accept, self._accepted = store, accept, accepted
         self._arriving = threading.Lock()
         self._arrived: list[Upload] = []
+        self._accepting: Accepting = Future()
 
-    def accept_all(self, uploads: list[Upload]) -> None:
-        """Accept several uploads' reports; each upload's answers are told to its own function after the commit."""
+    def accept_all(self, uploads: list[Upload]) -> Accepting:
+        """Accept several uploads' reports; each upload's answers are told to its own function after the commit.
+
+        Returns:
+            What is done when the commit of these uploads is.
+        """
         with self._arriving:
             is_first = not self._arrived
             self._arrived += uploads
-        if not is_first:
-            return
-        try:
-            self._accept_together()
-        except BaseException as failed:
-            # Nobody will come for them, and the next must be the first again.
-            _tell_all(self._take(), failed)
-            raise
+        if is_first:
+            try:
+                self._accepting = self._accept_together(sum(len(reports) for _, reports, _ in uploads))
+            except BaseException as failed:
+                # Nobody will come for them, and the next must be the first again.
+                _tell_all(self._take(), failed)
+                raise
+        return self._accepting
 
     def _take(self) -> list[Upload]:
         with self._arriving:
             taken, self._arrived = self._arrived, []
         return taken
 
-    def _accept_together(self) -> None:
-        """Accept all reports that have arrived when the store comes to it; answer after the commit."""
+    def _accept_together(self, count: int) -> Accepting:
+        """Accept all reports, about so many, that have arrived when the store comes to it; answer after the commit."""
         taken: list[Upload] = []
 
         def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
@@ -78,7 +88,7 @@ class Uploads:
                 answers += self._accept(records, task_id, [report for _, some, _ in uploads for report in some])
             return answers, bool(records.full_batches())
 
-        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
+        def answer(done: Accepting) -> None:
             failed = done.exception()
             if failed is not None:
                 # If the commit ended before it came to this, all that wait are refused; the next is the first again.
@@ -92,7 +102,10 @@ class Uploads:
                 place = end
             self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
 
-        self._store.submit(accept).add_done_callback(answer)
+        submit = self._store.submit_here if count <= _MOST_HERE else self._store.submit
+        accepting = submit(accept)
+        accepting.add_done_callback(answer)
+        return accepting
 
 
 def _tell_all(uploads: list[Upload], answers: Outcome) -> None:

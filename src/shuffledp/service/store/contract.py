@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from shuffledp.errors import ShuffleDPError
 from shuffledp.service.store.incoming import HopRecords
@@ -74,10 +74,10 @@ class Store(Protocol[R_co]):
     def submit(self, work: Callable[[R_co], T]) -> "Future[T]":
         """Run this in the next transaction; the future has what `write` would answer or raise."""
 
-    def give_way(self) -> None:
-        """Let what was submitted go first, some milliseconds at most, where it runs in this process.
+    def submit_here(self, work: Callable[[R_co], T]) -> "Future[T]":
+        """As `submit`, from an event loop: a store in the same process may run it at once, in the caller's thread.
 
-        An event loop that has submitted something calls it: two threads that want the interpreter hold each other up.
+        What is submitted so takes some milliseconds at most.
         """
 
     def has_room(self) -> bool:
@@ -90,8 +90,7 @@ class Store(Protocol[R_co]):
         """Finish what waits, then let go of the store; a second call does nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """A seat that was given out and has sent nothing yet."""
 
     seat: str

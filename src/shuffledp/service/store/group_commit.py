@@ -58,8 +58,9 @@ class GroupCommit(ABC, Generic[R]):
         """Run this in the next commit; the future has its result once that is on disk."""
         return self._put(work)
 
-    def give_way(self) -> None:
-        """Nothing is waited for: the writer waits for another process most of the time."""
+    def submit_here(self, work: Callable[[R], T]) -> "Future[T]":
+        """As `submit`: the writer waits for another process most of the time, and a loop would wait with it."""
+        return self.submit(work)
 
     def write(self, work: Callable[[R], T]) -> T:
         """Run this in the next commit, and answer what it answers once that is on disk."""

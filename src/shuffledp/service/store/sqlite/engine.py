@@ -1,8 +1,12 @@
 """An embedded store: SQLite in WAL mode, one writer, many requests to one fsync.
 
-Everything that changes the store goes through one thread. It takes all requests that wait, runs each in a
+Everything that changes the store goes through one connection. A thread takes all requests that wait, runs each in a
 savepoint of its own, and commits them together (synchronous=FULL): a request's future is resolved after the
 commit that holds it, never before. What is deleted is overwritten (secure_delete), and `forget` empties the log.
+
+Python runs one thread at a time, and a thread gives the interpreter away with every statement: beside a busy event loop
+that is a dozen times a commit that one of them waits to be woken up. So a loop runs its statements itself while nobody
+else writes, and only the disk is waited for in another thread, which needs no interpreter there.
 """
 
 import os
@@ -13,6 +17,7 @@ from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -20,25 +25,27 @@ from shuffledp.errors import DataError, ParameterError
 from shuffledp.files import locked
 from shuffledp.service.problems import NO_ROOM, RefusedError
 from shuffledp.service.store.group_commit import GroupCommit, Work
-from shuffledp.service.store.turns import Turns
 
 R = TypeVar("R")
 T = TypeVar("T")
+
+Answers = list[Callable[[], None]]
+"""What resolves the futures of a commit's requests."""
 
 # How long a statement waits for a lock that somebody else holds.
 _BUSY_SECONDS = 5
 # Nothing new is accepted while less than this is free, or this part of a small disk.
 _RESERVE_BYTES, _RESERVE_PART = 64 << 20, 4
 _PRAGMAS = (
-    # A report's rows fit on their pages.
-    "PRAGMA page_size=8192",
+    # Reports that come one by one touch a page each for their random ids, which are then written whole.
+    "PRAGMA page_size=4096",
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA secure_delete=ON",
     "PRAGMA foreign_keys=ON",
     "PRAGMA temp_store=MEMORY",
     # The log is emptied by hand, after what was in it was purged.
-    "PRAGMA wal_autocheckpoint=4000",
+    "PRAGMA wal_autocheckpoint=8000",
 )
 
 
@@ -91,8 +98,12 @@ class SqliteStore(GroupCommit[R]):
             self._held.close()
             raise
         self._readers = threading.local()
-        self.turns = Turns()
+        # Of the writing connection: from the first statement of a transaction until it is on disk.
+        self._using = threading.Lock()
+        self._to_disk: SimpleQueue[tuple[Work[R], Answers] | None] = SimpleQueue()
         self._is_dirty = True
+        self._disk = threading.Thread(target=self._write_down, name=f"disk {path.name}", daemon=True)
+        self._disk.start()
         self._begin(f"store {path.name}")
 
     def discard(self) -> None:
@@ -101,6 +112,10 @@ class SqliteStore(GroupCommit[R]):
         self.close()
 
     def _let_go(self) -> None:
+        # Kept from here on: whoever comes now is refused by the queue.
+        self._using.acquire()
+        self._to_disk.put(None)
+        self._disk.join()
         with suppress(sqlite3.Error):
             _truncate(self._writer)
         self._writer.close()
@@ -155,7 +170,8 @@ class SqliteStore(GroupCommit[R]):
 
     def _forget(self) -> None:
         """Empty the log, so that what was deleted is nowhere on disk."""
-        _truncate(self._writer)
+        with self._using:
+            _truncate(self._writer)
 
     def forget_deleted(self) -> None:
         """Empty the log if anything was written since that last succeeded."""
@@ -167,45 +183,72 @@ class SqliteStore(GroupCommit[R]):
                 self._is_dirty = True
                 raise
 
-    def submit(self, work: Callable[[R], T]) -> "Future[T]":
-        """Run this in the next commit; the future has its result once that is on disk."""
-        self.turns.asked()
-        return super().submit(work)
+    def submit_here(self, work: Callable[[R], T]) -> "Future[T]":
+        """As `submit`; while nobody else writes, its statements have run when this returns: only the disk has not."""
+        if not self._using.acquire(blocking=False):
+            return self.submit(work)
+        future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
+        requests: Work[R] = [(work, future)]
+        try:
+            answers = self._statements(requests)
+        except BaseException as broken:
+            refusals = self._undone(requests, broken)
+            self._using.release()
+            _tell(refusals)
+            if not isinstance(broken, Exception):
+                raise
+        else:
+            self._to_disk.put((requests, answers))
+        return future
 
-    def give_way(self) -> None:
-        """Let the statements of what was submitted go first; what they wrote is then on its way to the disk."""
-        self.turns.give_way()
+    def _write_down(self) -> None:
+        """Commit what others have begun with."""
+        while (begun := self._to_disk.get()) is not None:
+            work, answers = begun
+            try:
+                self._writer.execute("COMMIT")
+            except Exception as broken:
+                answers = self._undone(work, broken)
+            self._using.release()
+            _tell(answers)
 
     def _commit(self, work: Work[R]) -> None:
+        with self._using:
+            try:
+                answers = self._statements(work)
+                self._writer.execute("COMMIT")
+            except Exception as broken:
+                # Whatever it is, no memory among it, this thread goes on: everybody waits for it.
+                answers = self._undone(work, broken)
+        _tell(answers)
+
+    def _statements(self, work: Work[R]) -> Answers:
+        """Run these requests in a transaction that is not committed yet; what to answer when it is."""
         self._is_dirty = True
-        self.turns.began()
-        answers: list[Callable[[], None]] = []
-        try:
-            self._writer.execute("BEGIN IMMEDIATE")
-            for act, future in work:
-                try:
-                    with _savepoint(self._writer):
-                        result = act(self._records(self._writer))
-                except (sqlite3.OperationalError, MemoryError):
-                    raise
-                except Exception as refused:
-                    # Refusals wait for the commit, too: they may rest on what it holds.
-                    answers.append(partial(future.set_exception, refused))
-                else:
-                    answers.append(partial(future.set_result, result))
-            self.turns.at_disk()
-            self._writer.execute("COMMIT")
-        except Exception as broken:
-            # Whatever it is, no memory among it, this thread goes on: everybody waits for it.
-            with suppress(Exception):
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-            why = str(broken) or type(broken).__name__
-            refusal = RefusedError(NO_ROOM, f"the store cannot be written ({why}): try again later.", retry_after=5)
-            answers = [partial(future.set_exception, refusal) for _, future in work]
-        self.turns.ended()
-        for answer in answers:
-            answer()
+        answers: Answers = []
+        self._writer.execute("BEGIN IMMEDIATE")
+        for act, future in work:
+            try:
+                with _savepoint(self._writer):
+                    result = act(self._records(self._writer))
+            except (sqlite3.OperationalError, MemoryError):
+                raise
+            except Exception as refused:
+                # Refusals wait for the commit, too: they may rest on what it holds.
+                answers.append(partial(future.set_exception, refused))
+            else:
+                answers.append(partial(future.set_result, result))
+        return answers
+
+    def _undone(self, work: Work[R], broken: BaseException) -> Answers:
+        """Take back what these requests have written, and refuse them all."""
+        with suppress(Exception):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+        why = str(broken) or type(broken).__name__
+        refusal = RefusedError(NO_ROOM, f"the store cannot be written ({why}): try again later.", retry_after=5)
+        return [partial(future.set_exception, refusal) for _, future in work]
 
     def read(self, work: Callable[[R], T]) -> T:
         """Run this on what is committed, in the caller's thread."""
@@ -217,6 +260,11 @@ class SqliteStore(GroupCommit[R]):
             return work(self._records(connection))
         finally:
             connection.execute("COMMIT")
+
+
+def _tell(answers: Answers) -> None:
+    for answer in answers:
+        answer()
 
 
 @contextmanager

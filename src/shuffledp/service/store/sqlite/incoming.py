@@ -25,8 +25,8 @@ class SqliteIncoming(ABC):
     db: sqlite3.Connection
 
     @abstractmethod
-    def _keep_part(self, task_id: str, part: BatchPart) -> None:
-        """Put a part into its batch."""
+    def _keep_parts(self, task_id: str, parts: list[BatchPart]) -> None:
+        """Put parts into their batches."""
 
     def received(self, task_id: str, batch_id: str) -> str | None:
         query = "SELECT digest FROM received WHERE task_id = ? AND batch_id = ?"
@@ -35,7 +35,7 @@ class SqliteIncoming(ABC):
 
     def receive(self, task_id: str, batch_id: str, size: int, digest: str, body: bytes) -> None:
         self.db.execute("INSERT INTO received VALUES (?, ?, ?)", (task_id, batch_id, digest))
-        self._keep_part(task_id, BatchPart(batch_id, WHOLE_PLACE, size, size, body))
+        self._keep_parts(task_id, [BatchPart(batch_id, WHOLE_PLACE, size, size, body)])
 
     def incoming_bytes(self, task_id: str, batch_id: str) -> int:
         query = "SELECT COALESCE(SUM(bytes), 0) FROM incoming WHERE task_id = ? AND batch_id = ?"
@@ -52,7 +52,7 @@ class SqliteIncoming(ABC):
 
     def add_incoming(self, task_id: str, batch_id: str, number: int, digest: str, body: bytes) -> None:
         self.db.execute("INSERT INTO incoming VALUES (?, ?, ?, ?, ?)", (task_id, batch_id, number, digest, len(body)))
-        self._keep_part(task_id, BatchPart(batch_id, number, 0, NOT_WHOLE, body))
+        self._keep_parts(task_id, [BatchPart(batch_id, number, 0, NOT_WHOLE, body)])
 
     def receive_pieces(self, task_id: str, batch_id: str, size: int, digest: str) -> None:
         key = (task_id, batch_id)

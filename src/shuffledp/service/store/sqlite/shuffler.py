@@ -53,6 +53,8 @@ TIDYING, READY, SENT, GONE = range(4)
 _FULL = "filled = size"
 # In one commit: more would make others wait.
 MOST_BYTES, MOST_IDS = 1 << 20, 2000
+# Batches that are filled by one statement; a report is in fewer.
+_MOST_BATCHES = 16
 # Rows that are read for each that is asked for, if all are in one stretch: it costs less to find.
 _MOST_READ = 4
 # A run's place in its table: the bucket, then the number of the run in so many bits.
@@ -85,6 +87,17 @@ _LEASES = "SELECT seat, position, ends FROM leases WHERE task_id = ?1 AND positi
 @cache
 def _end_leases(count: int) -> str:
     return f"DELETE FROM leases WHERE task_id = ?1 AND position IN {_asked(count)}"
+
+
+@cache
+def _fill(count: int) -> str:
+    """So many batches get fuller, each given by id, size, reports and bytes; answers its number and how full it is."""
+    rows = ", ".join(f"(?1, {', '.join(f'?{4 * row + column}' for column in range(2, 6))})" for row in range(count))
+    return (
+        f"INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES {rows} "
+        "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
+        "bytes = bytes + excluded.bytes RETURNING batch_id, number, filled"
+    )
 
 
 def _in_blocks(values: Iterable[T]) -> Iterator[tuple[int, list[T | None]]]:
@@ -161,23 +174,23 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         for count, ids in _in_blocks(map(bytes.fromhex, report_ids)):
             self.db.execute(_insert(count), (task_id, *ids))
-        for part in parts:
-            self._keep_part(task_id, part)
+        self._keep_parts(task_id, parts)
         for count, positions in _in_blocks(map(position_of, seats)):
             self.db.execute(_end_leases(count), (task_id, *positions))
         self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
 
-    def _keep_part(self, task_id: str, part: BatchPart) -> None:
-        [(number, filled)] = self.db.execute(
-            "INSERT INTO batches (task_id, batch_id, size, filled, bytes) VALUES (?, ?, ?, ?, ?) "
-            "ON CONFLICT (task_id, batch_id) DO UPDATE SET filled = filled + excluded.filled, "
-            "bytes = bytes + excluded.bytes RETURNING number, filled",
-            (task_id, part.batch_id, part.size, part.reports, len(part.body)),
-        ).fetchall()
-        if filled == part.reports:
-            table = f"CREATE TABLE IF NOT EXISTS parts_{number} (seat INTEGER PRIMARY KEY, body BLOB NOT NULL)"
-            self.db.execute(table)
-        self.db.execute(f"INSERT INTO parts_{number} VALUES (?, ?)", (part.seat, part.body))
+    def _keep_parts(self, task_id: str, parts: list[BatchPart]) -> None:
+        for start in range(0, len(parts), _MOST_BATCHES):
+            some = parts[start : start + _MOST_BATCHES]
+            given = [value for part in some for value in (part.batch_id, part.size, part.reports, len(part.body))]
+            reports, numbers = sum(part.reports for part in some), {}
+            for batch_id, number, filled in self.db.execute(_fill(len(some)), (task_id, *given)).fetchall():
+                numbers[batch_id] = number
+                if filled <= reports:  # these may be its first
+                    columns = "(seat INTEGER PRIMARY KEY, body BLOB NOT NULL)"
+                    self.db.execute(f"CREATE TABLE IF NOT EXISTS parts_{number} {columns}")
+            for part in some:
+                self.db.execute(f"INSERT INTO parts_{numbers[part.batch_id]} VALUES (?, ?)", (part.seat, part.body))
 
     def full_batches(self) -> list[tuple[str, str]]:
         return self.db.execute(f"SELECT task_id, batch_id FROM batches WHERE {_FULL}").fetchall()
