@@ -9,7 +9,8 @@ import pytest
 from harness import carried
 from shuffledp.accounting import running_filters
 from shuffledp.accounting.filter_designs import design_for
-from shuffledp.continual.carried.planner import _begun, plan_carried, weights_for
+from shuffledp.continual.carried.horizon import Horizon, begun
+from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -34,7 +35,7 @@ def made(windows: int, slots: int, poles: tuple[float, ...], growth: float, offs
         "weights": tuple(3 + 5 * place for place in range(len(knots))),
         "variance": 9e5,
     } | more
-    return _begun(CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given))
+    return begun(CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given))
 
 
 GRID = {
@@ -53,7 +54,7 @@ def weights(request) -> CarriedWeights:
         return made(*GRID[request.param])
     users, shufflers = PLANNED[request.param]
     design = design_for(shufflers, users // 15)
-    return weights_for(design, users // 15, 0.2355, 64)
+    return Horizon(design, users // 15).weights(0.2355, 64)
 
 
 def test_slots_are_as_the_definitions_say(weights: CarriedWeights) -> None:
