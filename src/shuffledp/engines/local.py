@@ -194,6 +194,13 @@ class LocalEngine(Engine):
     def spill_to(self, folder: Path) -> None:
         self._folder = folder
 
+    def get_ready(self, *needed: Any) -> None:
+        if self._processes > 1 and self._pool is None:
+            self._start(needed)
+            for _ in range(self._processes):
+                # A process is started for every task that finds none idle.
+                cast("ProcessPoolExecutor", self._pool).submit(int)
+
     def close(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
@@ -221,17 +228,14 @@ class LocalEngine(Engine):
         )
 
     def _in_processes(self, task: Callable[[P], T], parts: Sequence[P], numbers: list[int]) -> Iterator[tuple[int, T]]:
-        if self._pool is None:
-            # Not forked: whoever asks may have threads.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch)
+        pool = self._pool or self._start()
         waiting: dict[Future[T], int] = {}
         later = iter(numbers)
         try:
             while True:
                 # One more than processes, so that nobody waits; not all, which would hold all answers at once.
                 for number in later:
-                    waiting[self._pool.submit(task, parts[number])] = number
+                    waiting[pool.submit(task, parts[number])] = number
                     if len(waiting) > self._processes:
                         break
                 if not waiting:
@@ -243,14 +247,22 @@ class LocalEngine(Engine):
             for future in waiting:
                 future.cancel()
 
+    def _start(self, needed: tuple[Any, ...] = ()) -> ProcessPoolExecutor:
+        # Not forked: whoever asks may have threads.
+        context = multiprocessing.get_context("spawn")
+        self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch, initargs=needed)
+        return self._pool
+
     def _abandon(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
 
 
-def _watch() -> None:
+def _watch(*_: Any) -> None:
     """A process's first act: if whoever started it is killed, it ends; and memory that it frees it keeps for the next.
+
+    What it is given has been loaded by then, with all modules that it needs.
 
     The system's allocator hands back whatever is larger than the largest block that was ever freed: a task that makes
     and frees arrays of a megabyte would spend a third of its time on pages. One large block, never touched, ends that.

@@ -9,6 +9,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting import running_filters
 from shuffledp.accounting.filter_designs import design_for
+from shuffledp.continual.carried import components, filtering
 from shuffledp.continual.carried.horizon import Horizon, begun
 from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.carried.weights import CarriedWeights
@@ -213,6 +214,21 @@ def test_wrong_numbers_are_one_sentence(change: dict) -> None:
     with pytest.raises(ParameterError) as refused:
         assert not math.isfinite(dataclasses.replace(weights, **change).shift)
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+def test_of_many_slots_only_variances_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan's memory is one table of all slots, as it says; without, everything is the same."""
+    kept = plan_carried(users=3000, shufflers=3, privacy=Privacy(1, 1e-6))
+    monkeypatch.setattr(filtering, "KEPT_WHOLE", 10)
+    monkeypatch.setattr(components, "KEPT_WHOLE", 10)
+    computed = plan_carried(users=3000, shufflers=3, privacy=Privacy(1, 1e-6))
+    assert computed.fingerprint == kept.fingerprint and computed.error_bound == kept.error_bound
+    for name in ("slot_weights", "slot_variances", "noise_variances", "prefix_variances"):
+        np.testing.assert_array_equal(getattr(computed.weights, name), getattr(kept.weights, name))
+    tables = [each for each in vars(computed.weights).values() if getattr(each, "size", 0) >= computed.weights.slots]
+    assert sum(each.nbytes for each in tables) == computed.table_bytes
+    assert computed.weights.heaviest == computed.weights.slot_weights.max()
+    assert [computed.weights.slot_weight(slot) for slot in (0, 7)] == kept.weights.slot_weights[[0, 7]].tolist()
 
 
 def test_stretches_of_slots_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,11 @@ class CarriedShape(CarriedMessages):
         return _error_variances(self.weights, self.surplus, tuple(first.tolist()))
 
     @property
+    def table_bytes(self) -> int:
+        """Of the estimates' variances there is a table, and another where there is more noise than is counted on."""
+        return 8 * self.weights.slots * (1 if self.surplus == 1 else 2)
+
+    @property
     def noise(self) -> dict[str, Any]:
         return {"family": self.method, **_as_lists(asdict(self.weights))}
 
