@@ -246,7 +246,7 @@ def test_a_model_is_the_one_that_is_learned_here(
     features = np.arange(1, 3_001)[:, np.newaxis] * np.sqrt([2, 3]) % 1
     np.save(tmp_path / "rows.npy", np.column_stack((features, features @ [1, -1] > 0)))
     words = ["fit", str(tmp_path / "rows.npy"), "--target", "3", "--classes", "0,1", "--bounds", "0:1"]
-    how = ["--solver", "agd", "--rounds-allowed", "2", "--count-clipped", "0"]
+    how = ["--solver", "sgd", "--rounds-allowed", "2", "--count-clipped", "0"]
     here, there = said_by_both([*words, *how, *SEEDED], capsys)
     assert here == there and here["users"] == 3_000 and here["rounds"] == 2
 

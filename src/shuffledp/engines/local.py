@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -129,6 +130,7 @@ class LocalEngine(Engine):
         self.memory = memory
         self._folder = None if folder is None else Path(folder)
         self._pool: ProcessPoolExecutor | None = None
+        self._waking: threading.Thread | None = None
 
     @property
     def tasks_at_once(self) -> int:
@@ -196,12 +198,13 @@ class LocalEngine(Engine):
 
     def get_ready(self, *needed: Any) -> None:
         if self._processes > 1 and self._pool is None:
-            self._start(needed)
-            for _ in range(self._processes):
-                # A process is started for every task that finds none idle.
-                cast("ProcessPoolExecutor", self._pool).submit(int)
+            pool = self._start(sorted({each.__module__ for each in needed}))
+            # Whoever starts a process waits until its modules are loaded: not this thread.
+            self._waking = threading.Thread(target=_wake, args=(pool, self._processes), daemon=True)
+            self._waking.start()
 
     def close(self) -> None:
+        self._awake()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -228,6 +231,7 @@ class LocalEngine(Engine):
         )
 
     def _in_processes(self, task: Callable[[P], T], parts: Sequence[P], numbers: list[int]) -> Iterator[tuple[int, T]]:
+        self._awake()
         pool = self._pool or self._start()
         waiting: dict[Future[T], int] = {}
         later = iter(numbers)
@@ -247,10 +251,20 @@ class LocalEngine(Engine):
             for future in waiting:
                 future.cancel()
 
-    def _start(self, needed: tuple[Any, ...] = ()) -> ProcessPoolExecutor:
-        # Not forked: whoever asks may have threads.
-        context = multiprocessing.get_context("spawn")
-        self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch, initargs=needed)
+    def _awake(self) -> None:
+        """Wait for processes that are being started."""
+        if self._waking is not None:
+            self._waking.join()
+            self._waking = None
+
+    def _start(self, modules: Sequence[str] = ()) -> ProcessPoolExecutor:
+        # Not forked from this process: whoever asks may have threads. Where it is known what tasks need, one other
+        # process loads it, once for all, and is forked.
+        loads = bool(modules) and "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if loads else "spawn")
+        if loads:
+            context.set_forkserver_preload(list(modules))
+        self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch)
         return self._pool
 
     def _abandon(self) -> None:
@@ -259,10 +273,16 @@ class LocalEngine(Engine):
             self._pool = None
 
 
-def _watch(*_: Any) -> None:
-    """A process's first act: if whoever started it is killed, it ends; and memory that it frees it keeps for the next.
+def _wake(pool: ProcessPoolExecutor, processes: int) -> None:
+    """Start the processes of a pool; one that cannot be started is missed by the first task, which says so."""
+    with suppress(OSError, RuntimeError):
+        for _ in range(processes):
+            # A process is started for every task that finds none idle.
+            pool.submit(int)
 
-    What it is given has been loaded by then, with all modules that it needs.
+
+def _watch() -> None:
+    """A process's first act: if whoever started it is killed, it ends; and memory that it frees it keeps for the next.
 
     The system's allocator hands back whatever is larger than the largest block that was ever freed: a task that makes
     and frees arrays of a megabyte would spend a third of its time on pages. One large block, never touched, ends that.
