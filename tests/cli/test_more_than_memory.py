@@ -1,6 +1,7 @@
 """`shuffledp count` and `shuffledp fit` on files in pieces: one answer for every format, memory and process."""
 
 import csv
+import errno
 import json
 from pathlib import Path
 
@@ -105,6 +106,17 @@ def test_processes_start_while_the_plan_is_made_and_none_is_left(run, clicks, ma
     monkeypatch.setattr(Asked, "_plan_for", lambda *_: 1 / 0)
     assert run("count", clicks["npy"], *COUNT)[0] == 1
     assert len(begun) == 2 and begun[1] is done[-1]
+
+
+def test_what_the_system_refuses_in_the_middle_is_a_sentence(run, clicks, many, tmp_path: Path, monkeypatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "clicks.npy")
+
+    monkeypatch.setattr("shuffledp.engines.counting.read_closed", refuse)
+    code, out, err = run("count", clicks["npy"], *COUNT, "--csv", str(tmp_path / "table.csv"))
+    said = "file must be usable (Permission denied), got clicks.npy: mend that, then run it again."
+    assert code == 2 and json.loads(out)["error"]["message"] == said and not err
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_true_is_told_unasked(run, clicks, many) -> None:

@@ -264,8 +264,11 @@ def _stretches(
             source = agreeing
         slots = int(course.place_of(end)[0])
         closed = read_closed(levels_between(plan, course, first, end), found.found, left, slots)
+        # What tasks left is not needed while others work on the next stretch.
+        del found
         before, slots_before = decoding.last, decoding.slots
         prefixes = np.concatenate((before[np.newaxis], decoding.take(slots, closed)))
+        del closed
         rows = prefixes[:, 0] if plan.domain.coordinates == 1 else prefixes
         yield ToldStretch(first, end, RunningEstimates(plan, end, rows, not key.is_secure, slots_before))
 
