@@ -131,7 +131,7 @@ def test_a_full_disk_releases_nothing_and_can_be_resumed(
     ("refused", "said"),
     [
         (
-            PermissionError(errno.EACCES, "Permission denied", "in/0.parquet"),
+            PermissionError(errno.EACCES, "Permission denied", "in/0"),
             r"\(Permission denied\), got in/0",
         ),
         (FileNotFoundError(errno.ENOENT, "No such file", "in/1.parquet"), r"\(No such file\), got in/1.parquet"),
