@@ -1,6 +1,7 @@
 """Running counts and fits of more people than memory holds: CPU time a million users, peak memory, and two processes.
 
-Every command runs in a process of its own (`watched.py`). CPU time does not depend on who else uses the machine; wall times, which two processes are compared by, do.
+Every command runs in a process of its own (`watched.py`). CPU time does not depend on who else uses the machine; wall
+times, which two processes are compared by, do.
 """
 
 import argparse

@@ -124,7 +124,8 @@ class LocalEngine(Engine):
             raise ParameterError("processes", wanted, "must be >= 1", "leave it out for one a core")
         least = _INTERPRETER + _LEAST_TASK
         if memory < least:
-            raise ParameterError("memory", memory, f"must be at least {least} bytes", "say for instance --memory 1GB")
+            problem = f"must be at least {-(-least >> 20)}MB"
+            raise ParameterError("memory", f"{memory / (1 << 20):.4g}MB", problem, "say for instance --memory 1GB")
         # This process has data of its own: it merges.
         self._processes = max(1, min(wanted, memory // least - 1)) if processes is None else wanted
         self.memory = memory
