@@ -31,7 +31,7 @@ class CarriedShape(CarriedMessages):
 
     @property
     def table_bytes(self) -> int:
-        """Of the estimates' variances there is a table, and another where there is more noise than is counted on."""
+        """A table of the estimates' variances, and another where there is more noise than is counted on."""
         return 8 * self.weights.slots * (1 if self.surplus == 1 else 2)
 
     @property
