@@ -3,17 +3,13 @@
     python benchmarks/streaming.py            # all, about an hour on 2 cores: up to 1e8 people
     python benchmarks/streaming.py --users 1e6 --most 1e7
 
-Every run is a process of its own. Its peak is that of the process and, for each of its tasks, the largest of its
-children: the system tells no more, so that the sum is at least what they take together.
+Every run is a process of its own, and its peak that of all its processes at once (`watched.py`).
 """
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 from report import figure, report, shown
+from watched import ran
 
 TARGET = ["--epsilon", "1", "--delta", "1e-9", "--seed", "1", "--json"]
 MEGABYTE = 1 << 20
@@ -127,41 +124,16 @@ def people(path: Path, users: int, *columns: str) -> Path:
 
 def measured(words: list[str], limit: float) -> dict[str, Any]:
     """What a command says, its seconds of CPU and its peak in megabytes, all processes together."""
-    command = [sys.executable, str(Path(__file__)), "--one", *words]
-    started = time.perf_counter()
-    try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
-    except subprocess.TimeoutExpired:
-        return {"error": {"message": f"took more than {limit:.0f} s"}, "wall": limit, "cpu": 0.0, "peak": 0.0}
-    *_, last = ended.stderr.strip().splitlines() or ["{}"]
-    used = json.loads(last) if last.startswith("{") else {"error": {"message": last}}
-    said = json.loads(ended.stdout) if ended.stdout.startswith("{") else {"error": {"message": last}}
-    return {**said, **used, "wall": time.perf_counter() - started}
+    found = ran(words, limit)
+    return {**found.pop("answer"), **found, "peak": found["peak"] / MEGABYTE}
 
 
-def one(words: list[str]) -> None:
-    """Run a command in this process, and tell what it took on standard error."""
-    from shuffledp import cli
-
-    try:
-        cli.main(words)
-    except SystemExit as ended:
-        code = ended.code
-    own, children = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    tasks = int(words[words.index("--processes") + 1])
-    # Not ru_maxrss, which begins with what the process that started this one had.
-    status = Path("/proc/self/status").read_text("ascii").splitlines()
-    here = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-    peak = (here + (tasks if children.ru_utime > 0.5 else 0) * children.ru_maxrss) / 1024
-    cpu = own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-    alone = own.ru_utime + own.ru_stime
-    print(json.dumps({"peak": peak, "cpu": cpu, "first": alone, "code": code}), file=sys.stderr)
-
-
-def sweep(folder: Path, users: int, limit: float) -> list[dict]:
+def sweep(folder: Path, users: int, limit: float, families: list[str] | None = None) -> list[dict]:
     """Every method of every family at so many people: within --memory, or refused in a sentence before it starts."""
     file, rows = people(folder / "people.parquet", users), []
     for name, (command, *words) in cases():
+        if families is not None and name.partition(" by ")[0] not in families:
+            continue
         found = measured([command, str(file), *words, *TARGET, "--memory", f"{MEMORY}MB", "--processes", "2"], limit)
         print(
             name, json.dumps({key: found.get(key) for key in ("peak", "cpu", "wall", "messages", "error")}), flush=True
@@ -222,11 +194,12 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=1e8, help="people of the largest run")
     parser.add_argument("--limit", type=float, default=900.0, help="seconds that a run may take")
     parser.add_argument("--only", choices=["sweep", "scaling", "parallel"])
+    parser.add_argument("--families", nargs="+", choices=list(METHODS), help="of the sweep; all if left out")
     asked = parser.parse_args()
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         if asked.only in (None, "sweep"):
-            rows += sweep(Path(folder), int(asked.users), asked.limit)
+            rows += sweep(Path(folder), int(asked.users), asked.limit, asked.families)
         if asked.only in (None, "scaling"):
             rows += scaling(Path(folder), int(asked.most), asked.limit)
         if asked.only in (None, "parallel"):
@@ -235,7 +208,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--one"]:
-        one(sys.argv[2:])
-    else:
-        sys.exit(main())
+    sys.exit(main())

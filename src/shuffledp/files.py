@@ -15,6 +15,10 @@ from typing import Any, BinaryIO
 from shuffledp.errors import DataError, ParameterError
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_OF_THE_SYSTEM = _NO_ROOM | {
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EIO, errno.ESTALE),
+    *(errno.EMFILE, errno.ENFILE, errno.ENODEV, errno.ENXIO),
+}
 _BETWEEN_TRIES = 0.01
 
 
@@ -43,6 +47,14 @@ def _create_beside(target: Path, asked: Path, parameter: str) -> tuple[int, Path
     except OSError as refused:
         problem = "must be in a directory that can be written"
         raise ParameterError(parameter, str(asked), problem, f"not {target.parent}: name another") from refused
+
+
+def is_of_the_system(error: OSError) -> bool:
+    """Whether a disk or its owner says so in the middle of the work: no room, no permission, gone, broken.
+
+    Others, such as a file that was closed already, are mistakes of a program.
+    """
+    return error.errno in _OF_THE_SYSTEM
 
 
 def is_there(path: Path) -> bool:

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from shuffledp.accounting.filter_designs import MOST_WINDOWS, design_for
-from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
+from shuffledp.accounting.running_filters import RunningFilter
+from shuffledp.accounting.unions import gaussian_union
 
 SLOTS = [*range(2, 40), *np.unique(np.geomspace(40, 1 << 26, 60).astype(int)).tolist()]
 

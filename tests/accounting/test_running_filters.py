@@ -4,10 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from shuffledp.accounting import running_filters
-from shuffledp.accounting.running_filters import RunningFilter, gaussian_union
+from shuffledp.accounting.running_filters import RunningFilter
 from shuffledp.errors import ParameterError
 
 FILTERS = [
@@ -96,16 +95,6 @@ def test_poles_so_near_that_rounding_would_decide_are_refused(base: float, gap: 
     made, matrix = RunningFilter(between, (base, base + gap)), explicit(between, (base, base + gap), 40)
     lengths = np.sqrt((matrix**2 / variances[:, np.newaxis]).sum(axis=0))
     np.testing.assert_allclose(made.column_lengths(variances), lengths, rtol=1e-7)
-
-
-@pytest.mark.parametrize("failure", [0.05, 1e-6])
-@pytest.mark.parametrize(
-    "deviations", [np.ones(1), np.ones(500), np.geomspace(0.01, 3, 400), np.array([1.0] + [0.4999] * 100_000)]
-)
-def test_a_union_is_the_sum_of_tails(deviations: np.ndarray, failure: float) -> None:
-    bound = gaussian_union(deviations, failure)
-    assert 2 * stats.norm.sf(bound / deviations).sum() <= failure
-    assert 2 * stats.norm.sf(0.999 * bound / deviations).sum() > failure
 
 
 def test_stretches_of_slots_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """`shuffledp count` and `shuffledp fit` on files in pieces: one answer for every format, memory and process."""
 
 import csv
+import errno
 import json
 from pathlib import Path
 
@@ -8,6 +9,9 @@ import numpy as np
 import pytest
 
 from shuffledp.cli import count_runs, fit_pieces
+from shuffledp.cli.asked import Asked
+from shuffledp.continual.shape import CountShape
+from shuffledp.engines import LocalEngine
 
 COUNT = [
     "--shufflers",
@@ -79,6 +83,40 @@ def test_a_table_in_pieces_has_all_rows(run, clicks, many, every: bool, tmp_path
     held = json.loads(run("count", clicks["npy"], *COUNT, "--fast", "--csv", str(tmp_path / "held.csv"), *often)[1])
     assert times[0] == int(every) and len(times) == held["rows"]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_plans_own_tables_count_towards_memory(run, clicks, many, monkeypatch) -> None:
+    def refused(*words: str) -> str:
+        code, out, _ = run("count", clicks["npy"], *COUNT, "--memory", "300MB", *words)
+        return json.loads(out)["error"]["message"] if code else ""
+
+    assert not refused()
+    monkeypatch.setattr(CountShape, "table_bytes", 200 << 20)
+    assert "memory must be enough for a running sum with the tables of its plan" in refused()
+    assert "say --memory" in refused()
+
+
+def test_processes_start_while_the_plan_is_made_and_none_is_left(run, clicks, many, monkeypatch) -> None:
+    begun, done = [], []
+    monkeypatch.setattr(LocalEngine, "get_ready", lambda engine, *needed: begun.append(engine))
+    monkeypatch.setattr(LocalEngine, "close", lambda engine: done.append(engine))
+    document = json.loads(run("count", clicks["npy"], *COUNT)[1])
+    assert document["engine"] == "local" and len(begun) == 1 and begun[0] is done[-1]
+    # Whoever makes the plan refuses: what has been started is ended.
+    monkeypatch.setattr(Asked, "_plan_for", lambda *_: 1 / 0)
+    assert run("count", clicks["npy"], *COUNT)[0] == 1
+    assert len(begun) == 2 and begun[1] is done[-1]
+
+
+def test_what_the_system_refuses_in_the_middle_is_a_sentence(run, clicks, many, tmp_path: Path, monkeypatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", "clicks.npy")
+
+    monkeypatch.setattr("shuffledp.engines.counting.read_closed", refuse)
+    code, out, err = run("count", clicks["npy"], *COUNT, "--csv", str(tmp_path / "table.csv"))
+    said = "file must be usable (Permission denied), got clicks.npy: mend that, then run it again."
+    assert code == 2 and json.loads(out)["error"]["message"] == said and not err
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_true_is_told_unasked(run, clicks, many) -> None:

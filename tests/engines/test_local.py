@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from harness.dealing import PARTS, Dealing, both, kill_me, rows_of, seen
+from harness.dealing import PARTS, Dealing, both, joined, kill_me, own_number, rows_of, seen
 from shuffledp.engines import JobKey, LocalEngine
 from shuffledp.errors import ParameterError, WorkLostError
 
@@ -38,6 +38,17 @@ def test_processes_and_kills_change_nothing(by_one: dict[int, bytes], tmp_path: 
     assert exchanged(2, spills, mark) == by_one
     assert mark.exists()
     assert not list(spills.iterdir())
+
+
+def test_processes_that_are_ready_are_those_that_work() -> None:
+    with LocalEngine(processes=2) as engine:
+        engine.get_ready(both, LocalEngine)
+        pool = engine._pool
+        engine.get_ready()
+        assert engine._pool is pool is not None
+        found = engine.fold(range(4), own_number, joined)
+        assert len(pool._processes) == 2 and found <= set(pool._processes)
+    assert LocalEngine(processes=1).get_ready(both) is None
 
 
 def test_tasks_that_always_die_are_given_up() -> None:

@@ -23,8 +23,8 @@ from harness.sparks import (
     running_cluster,
 )
 from shuffledp import cli
-from shuffledp.cli import answering, heavy_hitters, running
-from shuffledp.engines import Gathered, JobKey, LocalEngine, estimating
+from shuffledp.cli import answering, count_runs, fit_pieces, heavy_hitters, running
+from shuffledp.engines import Gathered, JobKey, LocalEngine, counting, estimating, fitting
 from shuffledp.engines.contract import Engine, Entrusted, Rows
 from shuffledp.engines.spark import SparkEngine
 from shuffledp.errors import DataError, ParameterError, WorkLostError
@@ -169,6 +169,7 @@ def test_jobs_write_what_they_write_here(cluster: Cluster, tmp_path: Path) -> No
     assert found[0] == found[1]
 
 
+SEEDED = ["--epsilon", "4", "--delta", "1e-6", "--seed", "7", "--json"]
 COMMANDS = (
     ("few.npy", ["simulate", "--protocol", "histogram", "--users", "2000", "--categories", "90"]),
     ("few.npy", ["histogram", "--categories", "90"]),
@@ -176,6 +177,19 @@ COMMANDS = (
     ("many.npy", ["mean", "--low", "0", "--high", "90", "--fast"]),
     ("many.csv", ["heavy-hitters", "--length", "2"]),
 )
+
+
+def said_by_both(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[dict, dict]:
+    """What a command says by the local engine and by Spark, without how long it took."""
+    said = []
+    for engine in (["local", "--processes", "1"], ["spark"]):
+        with pytest.raises(SystemExit) as ended:
+            cli.main([*words, "--engine", *engine])
+        out, err = capsys.readouterr()
+        assert (ended.value.code, err) == (0, ""), out
+        said.append(json.loads(out))
+        assert said[-1].pop("seconds") > 0
+    return said[0], said[1]
 
 
 def test_commands_say_what_they_say_here(
@@ -187,7 +201,6 @@ def test_commands_say_what_they_say_here(
     for name, people in (("few.npy", 2_000), ("many.npy", 140_000)):
         np.save(tmp_path / name, np.arange(people) % 90)
     (tmp_path / "many.csv").write_text("word\n" + "ab\nab\ncd\nef\n" * 35_000)
-    asked = ["--epsilon", "4", "--delta", "1e-6", "--seed", "7", "--json"]
     monkeypatch.setattr(running, "SMALL", 0)
     # Where tasks run is another folder: paths are this one's.
     monkeypatch.chdir(tmp_path)
@@ -195,20 +208,47 @@ def test_commands_say_what_they_say_here(
         # Tasks are handed the values of a few people, and read those of many from the file.
         monkeypatch.setattr(module, "SMALL", 3_000)
     for file, command in COMMANDS:
-        said = []
-        for engine in (["local", "--processes", "1"], ["spark"]):
-            with pytest.raises(SystemExit) as ended:
-                cli.main([command[0], file, *command[1:], *asked, "--engine", *engine])
-            out, err = capsys.readouterr()
-            assert (ended.value.code, err) == (0, ""), out
-            said.append(json.loads(out))
-        here, there = said
-        assert there.pop("seconds") > 0 and here.pop("seconds") > 0
+        here, there = said_by_both([command[0], file, *command[1:], *SEEDED], capsys)
         # Who did it, and in how many pieces, is said; nothing else differs.
         assert (here.pop("engine"), there.pop("engine")) == ("local", "spark")
         assert (here.pop("pieces"), there.pop("pieces")) == (1, 2)
         assert (here.pop("tasks_at_once"), there.pop("tasks_at_once")) == (1, 2)
         assert here == there
+
+
+def test_a_running_count_is_the_one_that_is_made_here(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(count_runs, "SMALL", 1_000)
+    # Several parts of so few people, whose batches begin in one and end in another.
+    monkeypatch.setattr("shuffledp.cli.file_values._CELLS", 1 << 10)
+    monkeypatch.setattr(counting, "_GRAIN_MESSAGES", 1 << 16)
+    monkeypatch.setattr(counting, "_GRAINS", 1)
+    np.save(tmp_path / "clicks.npy", np.arange(3_000) % 4 == 0)
+    parts: list[int] = []
+
+    class Seen(counting._Parts):
+        def __len__(self) -> int:
+            parts.append(super().__len__())
+            return parts[-1]
+
+    monkeypatch.setattr(counting, "_Parts", Seen)
+    here, there = said_by_both(["count", str(tmp_path / "clicks.npy"), "--shufflers", "3", *SEEDED], capsys)
+    assert (here.pop("engine"), there.pop("engine")) == ("local", "spark")
+    assert here == there and set(parts) == {3}
+
+
+def test_a_model_is_the_one_that_is_learned_here(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fit_pieces, "HELD", 1_000)
+    monkeypatch.setattr(fitting, "_BUCKET_BYTES", 1 << 15)
+    features = np.arange(1, 3_001)[:, np.newaxis] * np.sqrt([2, 3]) % 1
+    np.save(tmp_path / "rows.npy", np.column_stack((features, features @ [1, -1] > 0)))
+    words = ["fit", str(tmp_path / "rows.npy"), "--target", "3", "--classes", "0,1", "--bounds", "0:1"]
+    how = ["--solver", "sgd", "--rounds-allowed", "2", "--count-clipped", "0"]
+    here, there = said_by_both([*words, *how, *SEEDED], capsys)
+    assert here == there and here["users"] == 3_000 and here["rounds"] == 2
 
 
 def over_a_kill(cluster: Cluster, local: LocalEngine, dealing: Callable[[Entrusted], Deal]) -> None:

@@ -118,6 +118,14 @@ def test_workers_without_this_package_are_said_to_be_so() -> None:
     assert str(broken("Spark gave up", RuntimeError("Why not."))) == "Spark gave up: Why not. Nothing was released."
 
 
+def test_a_java_that_does_not_run_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    exited = RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    assert str(broken("Spark gave up", exited)).startswith("JAVA_HOME must be a Java that runs, 17 or later, got /now")
+    monkeypatch.delenv("JAVA_HOME")
+    assert "Spark gave up: [JAVA_GATEWAY_EXITED]" in str(broken("Spark gave up", exited))
+
+
 class _NoExecutors:
     """A context whose jobs wait until they are cancelled."""
 

@@ -126,6 +126,30 @@ def test_messages_that_are_too_few_are_refused(tmp_path: Path) -> None:
                 analyzed(source, plan, reports=200)
 
 
+@pytest.mark.parametrize("method", ["zsum", "poisson-bits"])
+def test_messages_that_are_too_few_by_chance_are_refused(method: str, tmp_path: Path) -> None:
+    """Where everybody sends as many as it happens to, half of the people do not pass for all; all of them do."""
+    plan: Any = BinarySum.plan(users=3000, privacy=PRIVACY, method=method)
+    sent = plan.randomize(np.zeros(3000, dtype=np.int64), bits=RandomBits.seeded(4))
+    whole = written(tmp_path / "whole", sent)
+    assert analyzed(whole, plan, reports=3000).release.time == 3000
+    people = int(sent.sizes[:1500].sum())
+    few = Reports(sent.payloads[:people], sent.sizes[:1500])
+    with pytest.raises(
+        TooFewReportsError, match=f"messages are {people:,}, and 3,000 people send [0-9,]+ at least; ask"
+    ):
+        analyzed(written(tmp_path / "few", few), plan, reports=3000)
+
+
+def test_the_least_messages_are_those_of_some_value() -> None:
+    for method in ("coins", "zsum", "poisson-bits", "correlated"):
+        plan: Any = BinarySum.plan(users=200, privacy=PRIVACY, method=method)
+        means = [plan.mean_messages(np.full(200, value)) for value in (0, 1)]
+        assert min(means) == plan.least_mean_messages and max(means) == plan.messages_per_user_mean
+    people: Any = PROTOCOLS["binary-sum"].plan(users=200, privacy=PRIVACY, at_most=3)
+    assert people.least_mean_messages == people.messages_per_user_max
+
+
 def test_plans_that_send_as_many_as_at_most_always_do(
     counted: tuple[Any, Reports], labelled: tuple[Any, Reports]
 ) -> None:

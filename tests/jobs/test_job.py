@@ -127,6 +127,31 @@ def test_a_full_disk_releases_nothing_and_can_be_resumed(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "same"]
 
 
+@pytest.mark.parametrize(
+    ("refused", "said"),
+    [
+        (
+            PermissionError(errno.EACCES, "Permission denied", "in/0"),
+            r"\(Permission denied\), got in/0",
+        ),
+        (FileNotFoundError(errno.ENOENT, "No such file", "in/1.parquet"), r"\(No such file\), got in/1.parquet"),
+        (OSError(errno.EIO, "Input/output error"), r"\(Input/output error\), got .*out"),
+    ],
+)
+def test_what_the_system_refuses_is_a_sentence_and_can_be_resumed(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: OSError, said: str
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise refused
+
+    with monkeypatch.context() as patched:
+        patched.setattr(shuffling, "write_part", refuse)
+        with pytest.raises(JobStoppedError, match=rf"file must be usable {said}: nothing was released.*--resume"):
+            shuffled(source, tmp_path / "out", seed=1)
+    assert not (tmp_path / "out").exists()
+    assert shuffled(source, tmp_path / "out", resume=True) == shuffled(source, tmp_path / "same", seed=1)
+
+
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), WorkLostError("gone")])
 def test_what_is_stopped_leaves_nothing_half(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stop: BaseException

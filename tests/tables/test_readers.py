@@ -1,18 +1,21 @@
 """Two readers of CSV, by pyarrow and by the standard library, with the same columns and the same refusals."""
 
 import csv
+import errno
 import gzip
 import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from shuffledp.errors import DataError
-from shuffledp.tables.arrow_table import ArrowCsv
+from shuffledp.tables.arrow_table import ArrowCsv, ParquetTable
 from shuffledp.tables.complaints import no_rows
 from shuffledp.tables.csv_source import CsvSource
 from shuffledp.tables.plain_csv import PlainCsv
@@ -217,3 +220,13 @@ def test_the_header_says_what_is_between_cells(tmp_path: Path, text: str, delimi
     file = tmp_path / "t.csv"
     file.write_text(text)
     assert CsvSource(str(file), file.name, file).guessed_delimiter() == delimiter
+
+
+def test_a_file_that_is_gone_is_not_a_damaged_one(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1, 2]}), tmp_path / "a.parquet")
+    table = ParquetTable(tmp_path / "a.parquet")
+    gone = r"must be there and readable \(No such file or directory\), got a.parquet"
+    with pytest.raises(DataError, match=gone), table._blaming():
+        raise OSError(errno.ENOENT, "Failed to open local file")
+    with pytest.raises(DataError, match="complete and undamaged"), table._blaming():
+        raise OSError("Couldn't deserialize thrift")

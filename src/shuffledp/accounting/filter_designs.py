@@ -73,7 +73,12 @@ class Design:
 
     def variances(self, slots: int) -> Floats:
         """The variances of the noise in each of so many slots, the first one's being 1."""
-        return np.asarray(((slots + self.offset) / (slots - np.arange(slots) + self.offset)) ** (2 * self.growth))
+        return self.variances_of(slots, 0, slots)
+
+    def variances_of(self, slots: int, first: int, end: int) -> Floats:
+        """As `variances`, of the slots first..end-1."""
+        left = slots - np.arange(first, end) + self.offset
+        return np.asarray(((slots + self.offset) / left) ** (2 * self.growth))
 
     @property
     def filter(self) -> RunningFilter:

@@ -16,18 +16,19 @@ is approximated: C's own coefficients are sums of powers of the poles.
 Reference: Dvijotham, McMahan, Pillutla, Steinke, Thakurta 2024 (buffered linear Toeplitz matrices) for a curator.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from shuffledp.errors import ParameterError
 
 Floats = NDArray[np.float64]
+OfSlots = Callable[[int, int], Floats]
+"""A number for each slot from one on and before another, computed when they are asked for."""
 
 # Terms that cancel may be so many times as large as their sum: three digits are lost, and lengths stay good to 1e-9.
 # Poles that lie by turns with the zeros cancel nothing; two that are nearly alike would leave no digit at all.
@@ -72,16 +73,29 @@ class RunningFilter:
         Raises:
             ParameterError: two poles are so near to each other that rounding would decide.
         """
+        lengths = np.empty_like(variances)
+        for here, some in self.lengths_from_the_end(lambda first, end: variances[first:end], variances.size):
+            lengths[here] = some
+        return lengths
+
+    def lengths_from_the_end(self, variances: OfSlots, slots: int) -> Iterator[tuple[slice, Floats]]:
+        """As `column_lengths`, in stretches of slots, the last ones first, as what comes later counts.
+
+        Args:
+            variances: of each slot's noise.
+            slots: how many there are.
+
+        Raises:
+            ParameterError: two poles are so near to each other that rounding would decide.
+        """
         poles = np.array([*self.poles, 1.0])
         residues = _residues(poles, np.array(self.zeros))
         decays = [
             (residues[first] * residues[second] * (1 if first == second else 2), Decay(poles[first] * poles[second]))
             for first, second in combinations_with_replacement(range(poles.size), 2)
         ]
-        lengths = np.empty_like(variances)
-        # From the last slot on, as what comes later counts.
-        for here in reversed(list(blocks_of(variances.size))):
-            later = 1 / variances[here][::-1]
+        for here in reversed(list(blocks_of(slots))):
+            later = 1 / variances(here.start, here.stop)[::-1]
             squares, sizes = later.copy(), later.copy()
             for times, decay in decays:
                 term = times * decay(later)
@@ -89,8 +103,7 @@ class RunningFilter:
                 sizes += np.abs(term)
             if not (sizes <= _CANCELLED * squares).all():
                 raise ParameterError("poles", self.poles, "must lie further apart", "make the plan again")
-            lengths[here] = np.sqrt(squares)[::-1]
-        return lengths
+            yield here, np.sqrt(squares)[::-1]
 
     def visits_length(self, variances: Floats, weights: Floats, visits: int) -> float:
         """How far so many units, in as many different slots, move all that is released, at most.
@@ -144,6 +157,18 @@ class RunningFilter:
             variances: of each slot's noise.
             weights: how often a unit of each slot was counted.
         """
+        return self.prefix_variances_of(
+            lambda first, end: variances[first:end], lambda first, end: weights[first:end], variances.size
+        )
+
+    def prefix_variances_of(self, variances: OfSlots, weights: OfSlots, slots: int) -> Floats:
+        """As `prefix_variances`, where variances and weights are computed a stretch of slots at a time.
+
+        Args:
+            variances: of each slot's noise.
+            weights: how often a unit of each slot was counted.
+            slots: how many there are.
+        """
         zeros = np.array(self.zeros)
         residues = _residues(zeros, np.array([*self.poles, 1.0]))
         # The noise of slot s is w_s plus residues times memories; memory i decays by zero i and takes w_s in.
@@ -152,9 +177,9 @@ class RunningFilter:
             for first, second in combinations_with_replacement(range(zeros.size), 2)
         }
         sums = [Decay(zero) for zero in zeros]
-        found, total = np.empty_like(variances), 0.0
-        for here in blocks_of(variances.size):
-            some, each = variances[here], weights[here]
+        found, total = np.empty(slots), 0.0
+        for here in blocks_of(slots):
+            some, each = variances(here.start, here.stop), weights(here.start, here.stop)
             memories = {pair: decay(some) for pair, decay in decays.items()}
             own = some.copy()
             for (first, second), shared in memories.items():
@@ -191,34 +216,7 @@ class Decay:
 
 
 # Slots of which tables are computed at once.
-_BLOCK = 1 << 18
-# Deviations below this part of the largest hardly count.
-_SMALL = 0.5
-
-
-def gaussian_union(deviations: Floats, failure: float) -> float:
-    """The least bound that centred Gaussians of these deviations pass, any of them, with at most this probability.
-
-    By a union, rounded up by a ten-thousandth.
-
-    >>> round(gaussian_union(np.ones(1), 0.05), 2), round(gaussian_union(np.ones(1000), 0.05), 2)
-    (1.96, 4.06)
-    """
-    largest = float(deviations.max())
-    tried = deviations[deviations > _SMALL * largest]
-    others = deviations.size - tried.size
-    low = largest * -float(special.ndtri(failure / 2))
-    high = largest * -float(special.ndtri(failure / 4 / deviations.size))
-
-    def passed(bound: float) -> float:
-        # Those that were left out pass it less often than one of _SMALL times the largest deviation.
-        rest = others * float(special.ndtr(-bound / (_SMALL * largest)))
-        return 2 * (float(special.ndtr(-bound / tried).sum()) + rest)
-
-    while high - low > 1e-4 * high:
-        middle = (low + high) / 2
-        low, high = (low, middle) if passed(middle) <= failure else (middle, high)
-    return high
+_BLOCK = 1 << 16
 
 
 def _residues(poles: Floats, zeros: Floats) -> Floats:

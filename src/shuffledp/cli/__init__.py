@@ -53,6 +53,13 @@ def _run(words: list[str]) -> int:
             return INTERRUPTED
         import traceback
 
+        from shuffledp.files import is_of_the_system
+
+        if isinstance(error, OSError) and is_of_the_system(error):
+            where, why = error.filename or "a file", error.strerror or str(error)
+            fail(f"file must be usable ({why}), got {where}: mend that, then run it again.", "file", as_json=as_json)
+            return BAD_INPUT
+
         traceback.print_exc()
         fail(
             f"{type(error).__name__}: {error}. This is a bug; please report it as CONTRIBUTING.md says, "

@@ -11,11 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.early import EarlyEngine
 from shuffledp.cli.engine_options import HERE, EngineAsked
 from shuffledp.cli.output import SEEDED, heading, question
 from shuffledp.cli.people import counted_rows
 from shuffledp.cli.progress import working
-from shuffledp.cli.running import MOST_MESSAGES, SMALL, Pieces, check_made_up, check_whole, held, run_plan, streams
+from shuffledp.cli.running import (
+    LARGE,
+    LARGE_BY_LAW,
+    MOST_MESSAGES,
+    SMALL,
+    Pieces,
+    check_made_up,
+    check_whole,
+    held,
+    run_plan,
+    streams,
+)
 
 if TYPE_CHECKING:
     from shuffledp.engines.sources import Source
@@ -156,28 +168,31 @@ def answered(
         shown: whether a person watches.
         engine: where the work is done, if it is much.
     """
+    from shuffledp.engines.estimating import estimate_on
+
     # A seed that is none is refused before anything else.
     options.bits_of(seed)
     shows_truth = with_truth or synthetic
-    with working(asked.at_first(file), shown=shown):
-        found = None if shows_truth else asked.in_pieces(file, column, columns, clip=clip, least=SMALL)
-        if found is not None and not streams(found[0], fast=_by_law(found[0], fast)):
-            found = None
-        if found is None:
-            if file is not None:
-                check_whole(file, asked, engine, words=asked.reads_words, columns=len((columns or "").split(",")))
+    with EarlyEngine(engine, estimate_on, LARGE_BY_LAW if fast else LARGE) as early:
+        with working(asked.at_first(file), shown=shown):
+            found = None if shows_truth else asked.in_pieces(file, column, columns, clip=clip, least=SMALL, early=early)
+            if found is not None and not streams(found[0], fast=_by_law(found[0], fast)):
+                found = None
+            if found is None:
+                if file is not None:
+                    check_whole(file, asked, engine, words=asked.reads_words, columns=len((columns or "").split(",")))
+                else:
+                    check_made_up(asked.users, engine)
+                plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
+                source: Source = held(values)
             else:
-                check_made_up(asked.users, engine)
-            plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=synthetic, clip=clip)
-            source: Source = held(values)
-        else:
-            plan, source = found
-    # By the plan and not by these values: how many messages they make is a fact about people.
-    messages = round(plan.users * plan.messages_per_user_mean)
-    by_law = _by_law(plan, fast)
-    too_many = by_law and not fast
-    looked_at = None if view is None else view(plan)
-    ran = run_plan(plan, source, engine, seed=seed, fast=by_law, shown=shown)
+                plan, source = found
+        # By the plan and not by these values: how many messages they make is a fact about people.
+        messages = round(plan.users * plan.messages_per_user_mean)
+        by_law = _by_law(plan, fast)
+        too_many = by_law and not fast
+        looked_at = None if view is None else view(plan)
+        ran = run_plan(plan, source, engine, seed=seed, fast=by_law, shown=shown, early=early)
     truth = plan.true_value(values) if shows_truth else None
     clipped, left_out = (unlike.clipped, unlike.left_out) if found is None else (ran.clipped, None)
     return Answered(

@@ -14,13 +14,13 @@ from shuffledp.privacy import Privacy
 
 if TYPE_CHECKING:
     from shuffledp.cli.days import DayRange
+    from shuffledp.cli.early import EarlyEngine
     from shuffledp.cli.file_values import FileSource, FileValues
     from shuffledp.cli.people import Unlike
     from shuffledp.protocols.domains.domain import Categories
     from shuffledp.protocols.family import Choice, Family
     from shuffledp.protocols.plan import Plan
     from shuffledp.tables.missing import Missing
-    from shuffledp.tables.pieces import Cut
     from shuffledp.tables.reading import Reading
 
 # Several options describe one parameter of a family.
@@ -208,7 +208,14 @@ class Asked:
         return plan, checked, Unlike(clipped) if rows is None else Unlike(clipped, rows.left_out, len(values))
 
     def in_pieces(
-        self, file: Path | None, column: str | None, columns: str | None, *, clip: bool, least: int
+        self,
+        file: Path | None,
+        column: str | None,
+        columns: str | None,
+        *,
+        clip: bool,
+        least: int,
+        early: "EarlyEngine | None" = None,
     ) -> "tuple[Plan, FileSource] | None":
         """As `with_file`, where a file of more than so many rows can be read in pieces; None where it cannot.
 
@@ -218,8 +225,9 @@ class Asked:
             columns: several columns, where a person's value has several numbers.
             clip: whether values outside the domain are brought into it.
             least: files of no more rows are read whole.
+            early: begins with its processes as soon as it is known how many rows there are.
         """
-        from shuffledp.cli.file_values import FileSource, cut_for
+        from shuffledp.cli.file_values import FileSource, cut_for, first_piece
 
         if file is None or self.reading is None or self.whose.get("user") or self._at_most is not None:
             return None
@@ -231,14 +239,11 @@ class Asked:
         if found is None or found.rows <= least:
             return None
         # What a piece is like is seen before a plan, which takes seconds, is made.
-        width = said.own(self._first_piece(found)).shape[1] if said.in_rows else 1
+        width = said.own(first_piece(found, self.reading)).shape[1] if said.in_rows else 1
+        if early is not None:
+            early.begin(found.rows, FileSource, *self.family.methods.values())
         plan = self._plan_for(said, found.rows, width, "rows")
         return plan, FileSource(said, found, self.reading, plan)
-
-    def _first_piece(self, found: "Cut") -> "Reading":
-        from shuffledp.tables.pieces import PieceReader
-
-        return PieceReader(found, self.reading, {}).reading(0)  # type: ignore[arg-type]
 
     @property
     def reads_words(self) -> bool:

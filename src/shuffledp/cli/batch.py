@@ -237,8 +237,9 @@ def told_ignored(source: Path) -> list[tuple[str, str | None]]:
 def told(out: Path, manifest: "DataManifest") -> list[tuple[str, str | None]]:
     """The same in words."""
     size = sum(file.size for file in manifest.files)
+    files = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files):,} files"
     return [
-        ("written", f"{out}: {len(manifest.files):,} files, {in_bytes(size)}, and manifest.json"),
+        ("written", f"{out}: {files}, {in_bytes(size)}, and manifest.json"),
         ("messages", f"{manifest.messages:,} {manifest.rows.kind}"),
         ("reports", None if manifest.reports is None else f"{manifest.reports:,}"),
     ]

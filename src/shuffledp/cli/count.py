@@ -8,6 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.early import EarlyEngine
 from shuffledp.cli.engine_options import HERE, EngineAsked, on_engine
 from shuffledp.cli.kept import KeptFiles
 from shuffledp.cli.output import SEEDED, facts, heading, next_steps, print_json, question, show
@@ -52,6 +53,7 @@ def count(
     import numpy as np
 
     from shuffledp.cli.count_runs import SMALL, Wanted, count_at_once, count_in_stretches
+    from shuffledp.engines.counting import running_sum
 
     if asked.file is None:
         asked = replace(asked, typed={"shufflers": _SHUFFLERS, **asked.typed})
@@ -59,12 +61,13 @@ def count(
     wanted = Wanted(kept.table, every, kept.picture is not None, with_truth or synthetic)
     bits = options.bits_of(seed)
     plan: Any
-    with working("planning batches", shown=not as_json):
-        plan, source, unlike = _people(asked, file, column, columns, seed, synthetic=synthetic, fast=fast)
-    if fast or source.rows <= SMALL:
-        ran = count_at_once(plan, source.values, wanted, bits=bits, fast=fast, shown=not as_json)
-    else:
-        ran = count_in_stretches(plan, source, wanted, engine, seed=seed, shown=not as_json)
+    with EarlyEngine(engine, running_sum, SMALL) as early:
+        with working("planning batches", shown=not as_json):
+            plan, source, unlike = _people(asked, file, column, columns, seed, early, synthetic=synthetic, fast=fast)
+        if fast or source.rows <= SMALL:
+            ran = count_at_once(plan, source.values, wanted, bits=bits, fast=fast, shown=not as_json)
+        else:
+            ran = count_in_stretches(plan, source, wanted, engine, seed=seed, shown=not as_json, early=early)
     estimates, truth, seconds = ran.estimates, ran.truth, ran.seconds
     closing = estimates.times
     last, batches = estimates.at(estimates.users), estimates.batches
@@ -133,7 +136,13 @@ def count(
 
 
 def _people(
-    asked: Asked, file: Path | None, column: str | None, columns: str | None, seed: int | None, **how: bool
+    asked: Asked,
+    file: Path | None,
+    column: str | None,
+    columns: str | None,
+    seed: int | None,
+    early: EarlyEngine,
+    **how: bool,
 ) -> tuple[Any, Any, Any]:
     """The plan, everybody's values, and which of them do not count as they are; few are held, and read whole.
 
@@ -143,6 +152,7 @@ def _people(
         column: the only column that is read.
         columns: several columns, where a person's value has several numbers.
         seed: makes made-up values repeatable.
+        early: begins with its processes once it is known that there are many people.
         **how: whether there is no file (`synthetic`), and whether estimates come from their law (`fast`).
     """
     from shuffledp.cli.count_runs import SMALL
@@ -151,13 +161,14 @@ def _people(
     from shuffledp.engines.sources import Held
 
     if not how["fast"] and not how["synthetic"]:
-        found = asked.in_pieces(file, column, columns, clip=False, least=SMALL)
+        found = asked.in_pieces(file, column, columns, clip=False, least=SMALL, early=early)
         if found is not None:
             return *found, Unlike()
     users = asked.loaded.users if asked.loaded is not None else asked.request.get("users") or 0
     # What is said of a file beside made-up data is refused below.
     of_file = (file, column, columns, *asked.whose.values(), *asked.said_of_files)
     if users > SMALL and how["synthetic"] and not how["fast"] and not any(of_file):
+        early.begin(users, MadeUp, *asked.family.methods.values())
         plan = asked.plan()
         return plan, MadeUp(plan, _some_seed() if seed is None else seed), Unlike()
     plan, values, unlike = asked.with_data(file, column, columns, seed, synthetic=how["synthetic"], clip=False)

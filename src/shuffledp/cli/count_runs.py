@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shuffledp.cli.early import EarlyEngine
 from shuffledp.cli.engine_options import EngineAsked
 from shuffledp.cli.progress import users_reporting
+from shuffledp.cli.running import check_memory
 
 if TYPE_CHECKING:
     from shuffledp.engines.sources import Source
@@ -18,6 +20,8 @@ SMALL = 1 << 17
 
 # Numbers of a table that are made at a time.
 _AT_A_TIME = 1 << 20
+# What an estimate takes that is drawn.
+_DRAWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +77,29 @@ def count_at_once(plan: Any, values: Any, wanted: Wanted, *, bits: Any, fast: bo
 
 
 def count_in_stretches(
-    plan: Any, source: "Source", wanted: Wanted, asked: EngineAsked, *, seed: int | None, shown: bool
+    plan: Any,
+    source: "Source",
+    wanted: Wanted,
+    asked: EngineAsked,
+    *,
+    seed: int | None,
+    shown: bool,
+    early: EarlyEngine,
 ) -> Counted:
-    """Run through people on an engine: nothing is kept of them but what is wanted."""
+    """Run through people on an engine: nothing is kept of them but what is wanted.
+
+    Args:
+        plan: a running sum's.
+        source: everybody's values.
+        wanted: what is wanted beside the last estimate.
+        asked: the engine.
+        seed: makes a run repeatable, so that it protects nobody.
+        shown: whether a person watches.
+        early: the engine, whose processes may have been started before the plan was made.
+
+    Raises:
+        ParameterError: there is too little memory: nothing has been read or drawn yet.
+    """
     import numpy as np
 
     from shuffledp.engines import JobKey
@@ -83,12 +107,13 @@ def count_in_stretches(
     from shuffledp.simulation.running_truth import RunningTruth, TruthSoFar
 
     key = JobKey.generate() if seed is None else JobKey.seeded(seed)
+    asked = _fitting(plan, source, wanted, asked)
     truth = TruthSoFar(plan, keeps=wanted.picture) if wanted.truth else None
     kept: list[Any] = []
     last: Any = None
     rows, started = 0, time.perf_counter()
     with (
-        asked.open() as engine,
+        early.open(asked) as engine,
         _table(wanted.table) as table,
         users_reporting(source.rows, shown=shown) as progress,
     ):
@@ -106,6 +131,24 @@ def count_in_stretches(
     if truth is not None:
         told = RunningTruth(np.concatenate(truth.at_closing), truth.total, truth.largest_error)
     return Counted(last, told, rows, time.perf_counter() - started, asked.engine)
+
+
+def _fitting(plan: Any, source: "Source", wanted: Wanted, asked: EngineAsked) -> EngineAsked:
+    """The engine with as many processes as its memory is enough for, beside the plan's own tables."""
+    from shuffledp.engines.counting import bytes_needed
+
+    own = plan.table_bytes + (_DRAWN * plan.batches_by(plan.course.place_of(source.rows)[0]) if wanted.picture else 0)
+    tables = "a running sum with the tables of its plan" + (" and its picture" if wanted.picture else "")
+    if asked.engine != "local":
+        # What tasks take is the cluster's; here their tallies are read.
+        check_memory(own + bytes_needed(plan, source, 1), asked, tables)
+        return asked
+    with asked.open() as engine:
+        tasks = engine.tasks_at_once
+    while asked.processes is None and tasks > 1 and own + bytes_needed(plan, source, tasks) > asked.memory:
+        tasks -= 1
+    check_memory(own + bytes_needed(plan, source, tasks), asked, tables)
+    return replace(asked, processes=tasks)
 
 
 def _beside(truth: Any, stretch: Any, source: "Source") -> None:

@@ -221,3 +221,8 @@ def cut_for(values: FileValues, reading: Reading) -> Cut | None:
             looked_at = stream.read(1 << 16)
         rows = min(rows, max(1, _BYTES * (1 + looked_at.count(b"\n")) // max(1, len(looked_at))))
     return cut(values.file, reading, 1 << (rows.bit_length() - 1))
+
+
+def first_piece(found: Cut, reading: Reading) -> Reading:
+    """How the first piece of a file is read: what it is like is known before a plan is made."""
+    return PieceReader(found, reading, {}).reading(0)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shuffledp.cli.asked import Asked
+from shuffledp.cli.early import EarlyEngine
 from shuffledp.cli.engine_options import EngineAsked, in_words
 from shuffledp.cli.progress import simulated, users_reporting
 from shuffledp.errors import ParameterError
@@ -23,6 +24,9 @@ MOST_MESSAGES = 1_000_000_000
 """More messages than this take more than a minute of a core by most methods, which make and tally 14 to 100 million of
 them in a second, by benchmarks/streaming.py (`correlated` 4 million). Then the estimate comes from its own law."""
 
+
+LARGE, LARGE_BY_LAW = 1 << 23, 1 << 26
+"""From so many rows on processes are started before a plan is made: most methods need them, by messages and by law."""
 
 # What a row takes while a file is read whole: of text, and of numbers a column; the shortest line that is likely, and
 # how much longer a packed file is when it is unpacked.
@@ -94,6 +98,7 @@ def run_plan(
     fast: bool,
     shown: bool,
     told: Callable[[Any], None] | None = None,
+    early: EarlyEngine | None = None,
 ) -> Ran:
     """The answer of a plan over everybody's values.
 
@@ -105,6 +110,7 @@ def run_plan(
         fast: whether the answer is drawn from its law.
         shown: whether a person watches.
         told: called before every round with the state of the plan's learner, where it runs in pieces.
+        early: an engine whose processes may have been started before the plan was made.
     """
     from shuffledp.cli.options import bits_of
     from shuffledp.engines.needs import INTERPRETER, bytes_at_once
@@ -123,7 +129,10 @@ def run_plan(
     key = JobKey.generate() if seed is None else JobKey.seeded(seed)
     started = time.perf_counter()
     asked = fitting(asked, plan, source, fast=fast)
-    with asked.open() as engine, users_reporting(plan.users, shown=shown) as progress:
+    with (
+        asked.open() if early is None else early.open(asked) as engine,
+        users_reporting(plan.users, shown=shown) as progress,
+    ):
         found = estimate_on(engine, plan, source, key=key, fast=fast, progress=progress, told=told)
     pieces = Pieces(found.parts, found.tasks, asked.engine)
     return Ran(found.answer, time.perf_counter() - started, found.clipped, pieces)

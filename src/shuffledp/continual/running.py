@@ -110,6 +110,11 @@ class RunningPlan(Plan):
         """What one user adds to each of its batches, part by part, where they overlap and share what it draws."""
         return {}
 
+    @property
+    def table_bytes(self) -> int:
+        """About how many bytes tables of all slots take while the sum runs, in the process that reads batches."""
+        return 0
+
     # --- numbers -----------------------------------------------------------------------------
 
     @property

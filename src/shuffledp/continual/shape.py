@@ -160,6 +160,11 @@ class CountShape(RunningPlan):
         return _schedule(*self._shape)
 
     @property
+    def table_bytes(self) -> int:
+        """Parents, levels, ends and depths of all batches, and who has a second opinion: a dozen numbers a slot."""
+        return 8 * 12 * self.schedule.slots
+
+    @property
     def course(self) -> ScheduledCourse:
         return ScheduledCourse(self.schedule, self.estimator == "combined")
 

@@ -135,6 +135,13 @@ class Engine(ABC):
     def spill_to(self, folder: Path) -> None:  # noqa: B027
         """Write what memory does not hold into this folder from now on, if the engine writes on this machine's disk."""
 
+    def get_ready(self, *needed: Any) -> None:  # noqa: B027
+        """Begin to start what takes a while to start, and return: a plan can be made in the meantime.
+
+        Args:
+            needed: classes and functions that tasks will use, so that their modules are loaded already.
+        """
+
     @abstractmethod
     def close(self) -> None:
         """End what the engine has started."""

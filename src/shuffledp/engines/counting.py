@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from shuffledp.continual.estimates import RunningEstimates
 from shuffledp.engines.contract import Engine, Entrusted
 from shuffledp.engines.keyed import JobKey
+from shuffledp.engines.needs import INTERPRETER
 from shuffledp.engines.sources import Source, Stretch
 from shuffledp.engines.stretches import Lane, levels_between, read_closed
 from shuffledp.errors import ParameterError
@@ -74,21 +75,41 @@ class Cutting:
         Raises:
             ParameterError: one task needs more memory than it may have.
         """
-        messages, coordinates = int(plan.messages_per_user_max), int(plan.domain.coordinates)
-        grain = grain_of(messages)
-        # Both are powers of two.
-        part = max(grain * _GRAINS, source.unit)
-        numbers = 8 * coordinates * (plan.shufflers_used + 4)
-        needs = grain * (messages * _MESSAGE_BYTES + numbers) + part * source.row_bytes
+        messages = int(plan.messages_per_user_max)
+        grain, part, needs, tallies = _task(plan, source)
         if needs > engine.task_bytes:
             way_out = f"allow {_more(needs, engine)} with --memory, or plan for fewer numbers or messages"
             problem = f"is all that one task has, and {messages:,} messages a user need {needs:,}"
             raise ParameterError("memory", engine.task_bytes, problem, way_out)
-        # A tally is a sum and a count for each coordinate; every slot closes two batches at most.
-        tallies = (part // plan.slot_users + 2 * plan.shufflers_used + 1) * 2 * (16 * coordinates + 48)
         fit = engine.task_bytes // _TALLIES_PART // tallies
         parts = min(_PARTS * engine.tasks_at_once, max(engine.tasks_at_once, fit))
         return cls(grain, part, part * parts, needs)
+
+
+def _task(plan: Any, source: Source) -> tuple[int, int, int, int]:
+    """Users whose messages are made at once, and of a task; the bytes that it needs, and that its tallies take."""
+    messages, coordinates = int(plan.messages_per_user_max), int(plan.domain.coordinates)
+    grain = grain_of(messages)
+    # Both are powers of two.
+    part = max(grain * _GRAINS, source.unit)
+    numbers = 8 * coordinates * (plan.shufflers_used + 4)
+    needs = grain * (messages * _MESSAGE_BYTES + numbers) + part * source.row_bytes
+    # A tally is a sum and a count for each coordinate; every slot closes two batches at most.
+    tallies = (part // plan.slot_users + 2 * plan.shufflers_used + 1) * 2 * (16 * coordinates + 48)
+    return grain, part, needs, tallies
+
+
+def bytes_needed(plan: Any, source: Source, tasks: int) -> int:
+    """About how many bytes all processes take together, at least, beside the plan's own tables.
+
+    Args:
+        plan: a running sum's.
+        source: everybody's values.
+        tasks: how many are worked on at once; the process that reads the tallies is another one where they are several.
+    """
+    _, _, needs, tallies = _task(plan, source)
+    held = source.rows * source.row_bytes if source.is_held else 0
+    return (tasks + (tasks > 1)) * INTERPRETER + held + tasks * (needs + 2 * tallies)
 
 
 def grain_of(messages: int) -> int:
@@ -243,8 +264,11 @@ def _stretches(
             source = agreeing
         slots = int(course.place_of(end)[0])
         closed = read_closed(levels_between(plan, course, first, end), found.found, left, slots)
+        # What tasks left is not needed while others work on the next stretch.
+        del found
         before, slots_before = decoding.last, decoding.slots
         prefixes = np.concatenate((before[np.newaxis], decoding.take(slots, closed)))
+        del closed
         rows = prefixes[:, 0] if plan.domain.coordinates == 1 else prefixes
         yield ToldStretch(first, end, RunningEstimates(plan, end, rows, not key.is_secure, slots_before))
 

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, cast
@@ -123,12 +124,14 @@ class LocalEngine(Engine):
             raise ParameterError("processes", wanted, "must be >= 1", "leave it out for one a core")
         least = _INTERPRETER + _LEAST_TASK
         if memory < least:
-            raise ParameterError("memory", memory, f"must be at least {least} bytes", "say for instance --memory 1GB")
+            problem = f"must be at least {-(-least >> 20)}MB"
+            raise ParameterError("memory", f"{memory / (1 << 20):.4g}MB", problem, "say for instance --memory 1GB")
         # This process has data of its own: it merges.
         self._processes = max(1, min(wanted, memory // least - 1)) if processes is None else wanted
         self.memory = memory
         self._folder = None if folder is None else Path(folder)
         self._pool: ProcessPoolExecutor | None = None
+        self._waking: threading.Thread | None = None
 
     @property
     def tasks_at_once(self) -> int:
@@ -194,7 +197,15 @@ class LocalEngine(Engine):
     def spill_to(self, folder: Path) -> None:
         self._folder = folder
 
+    def get_ready(self, *needed: Any) -> None:
+        if self._processes > 1 and self._pool is None:
+            pool = self._start(sorted({each.__module__ for each in needed}))
+            # Whoever starts a process waits until its modules are loaded: not this thread.
+            self._waking = threading.Thread(target=_wake, args=(pool, self._processes), daemon=True)
+            self._waking.start()
+
     def close(self) -> None:
+        self._awake()
         if self._pool is not None:
             self._pool.shutdown(wait=True, cancel_futures=True)
             self._pool = None
@@ -221,17 +232,15 @@ class LocalEngine(Engine):
         )
 
     def _in_processes(self, task: Callable[[P], T], parts: Sequence[P], numbers: list[int]) -> Iterator[tuple[int, T]]:
-        if self._pool is None:
-            # Not forked: whoever asks may have threads.
-            context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch)
+        self._awake()
+        pool = self._pool or self._start()
         waiting: dict[Future[T], int] = {}
         later = iter(numbers)
         try:
             while True:
                 # One more than processes, so that nobody waits; not all, which would hold all answers at once.
                 for number in later:
-                    waiting[self._pool.submit(task, parts[number])] = number
+                    waiting[pool.submit(task, parts[number])] = number
                     if len(waiting) > self._processes:
                         break
                 if not waiting:
@@ -243,10 +252,34 @@ class LocalEngine(Engine):
             for future in waiting:
                 future.cancel()
 
+    def _awake(self) -> None:
+        """Wait for processes that are being started."""
+        if self._waking is not None:
+            self._waking.join()
+            self._waking = None
+
+    def _start(self, modules: Sequence[str] = ()) -> ProcessPoolExecutor:
+        # Not forked from this process: whoever asks may have threads. Where it is known what tasks need, one other
+        # process loads it, once for all, and is forked.
+        loads = bool(modules) and "forkserver" in multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if loads else "spawn")
+        if loads:
+            context.set_forkserver_preload(list(modules))
+        self._pool = ProcessPoolExecutor(self._processes, mp_context=context, initializer=_watch)
+        return self._pool
+
     def _abandon(self) -> None:
         if self._pool is not None:
             self._pool.shutdown(wait=False, cancel_futures=True)
             self._pool = None
+
+
+def _wake(pool: ProcessPoolExecutor, processes: int) -> None:
+    """Start the processes of a pool; one that cannot be started is missed by the first task, which says so."""
+    with suppress(OSError, RuntimeError):
+        for _ in range(processes):
+            # A process is started for every task that finds none idle.
+            pool.submit(int)
 
 
 def _watch() -> None:

@@ -67,8 +67,8 @@ def analyze_files(
         progress: told how far it is.
 
     Raises:
-        TooFewReportsError: fewer reports than the plan's users, or, where everybody sends equally many messages, fewer
-            of these than the plan's honest fraction allows.
+        TooFewReportsError: fewer reports than the plan's users, or fewer messages than those people send whom the
+            plan's honest fraction counts on.
         BatchError: the messages were spoiled and say nothing.
         ParameterError: the data are not what they must be.
     """
@@ -131,7 +131,8 @@ def _check(data: DataSet, batch: OneBatch, task_id: str | None) -> None:
     if manifest.messages > batch.size:
         problem = f"must be at most {batch.messages:,} of each of {batch.users:,} people"
         raise DataError("messages", f"{manifest.messages:,}", problem, "these are not the messages of one batch")
-    # Where people send as many as they happen to, or none, few messages are no sign of few people.
     if batch.plan.messages_per_user_mean == batch.messages:
         missing = batch.size - manifest.messages
         batch.check_missing(missing, f"messages are {manifest.messages:,} of {batch.size:,}, as everybody sends them")
+    else:
+        batch.check_enough(manifest.messages)

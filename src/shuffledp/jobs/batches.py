@@ -1,5 +1,6 @@
 """The one batch of a task or a plan that jobs can do: everybody's messages together."""
 
+import math
 from dataclasses import dataclass
 
 from shuffledp.accounting.dropouts import honest_users
@@ -64,6 +65,31 @@ class OneBatch:
             again = "ask the missing people to send the same reports again"
             way_out = f"{found}; {again}, or plan with a smaller honest_fraction, which does without some"
             raise TooFewReportsError(self.users, left, way_out)
+
+    def check_enough(self, messages: int) -> None:
+        """Refuse fewer messages than those people send whom the plan counts on, where how many each sends is chance.
+
+        People draw independently of each other, nobody more than `messages`: with m on average of all together, by
+        Chernoff's bound they send fewer than m - sqrt(2 m messages ln(1/p)) with probability p at most. Where a few
+        people may send hundreds (`correlated`), that is below 0, and nothing can be told from the number alone.
+
+        Args:
+            messages: how many there are.
+
+        Raises:
+            TooFewReportsError: so few come of so many people less than once in a thousand million times.
+        """
+        honest = honest_users(self.users, self.plan.honest_fraction)
+        mean = honest * self.plan.least_mean_messages
+        least = math.ceil(mean - math.sqrt(2 * mean * self.messages * -math.log(FALSE_ALARM)))
+        if messages < least:
+            again = "ask the missing people to send the same reports again"
+            way_out = f"messages are {messages:,}, and {honest:,} people send {least:,} at least; {again}"
+            raise TooFewReportsError(self.users, int(messages / self.plan.least_mean_messages), way_out)
+
+
+FALSE_ALARM = 1e-9
+"""Messages of enough people are taken for those of too few with at most this probability."""
 
 
 def binding_of(task: Task) -> bytes:

@@ -24,7 +24,7 @@ from typing import Any
 
 from shuffledp.engines.keyed import JobKey
 from shuffledp.errors import DataError, JobStoppedError, ParameterError, ShuffleDPError, WorkLostError
-from shuffledp.files import destroy_file, locked, read_json, settle_name, write_secret
+from shuffledp.files import destroy_file, is_of_the_system, locked, read_json, settle_name, write_secret
 from shuffledp.jobs.manifest import MANIFEST, DataManifest
 
 SCHEMA = 1
@@ -124,6 +124,11 @@ def job_at(
                 _tidy(work)
             if is_no_room(stopped):
                 raise _no_room(out, f"nothing was released: free some, then {job._go_on}") from stopped
+            if isinstance(stopped, OSError) and is_of_the_system(stopped):
+                # A file that is gone or forbidden, a disk that does not answer: somebody can mend it.
+                where, why = stopped.filename or out, stopped.strerror or str(stopped)
+                problem, way_out = f"must be usable ({why})", f"nothing was released: mend that, then {job._go_on}"
+                raise JobStoppedError("file", str(where), problem, way_out) from stopped
             if isinstance(stopped, ShuffleDPError) and not isinstance(stopped, JobStoppedError | WorkLostError):
                 # What was asked is refused: there is nothing to go on with.
                 _tidy(work)

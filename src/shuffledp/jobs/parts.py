@@ -1,6 +1,7 @@
 """Files of a data set as an engine's tasks read them: looked at once each, then read in parts of some rows."""
 
 import hashlib
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -159,7 +160,11 @@ def opened(path: str) -> Iterator[Any]:
             yield parquet
     except (pa.ArrowException, OSError) as broken:
         # Of what a file has in it pyarrow says the same with an OSError that has no number.
-        if isinstance(broken, MemoryError) or getattr(broken, "errno", None) is not None:
+        number = getattr(broken, "errno", None)
+        if number is not None:
+            # pyarrow names the file in its words alone.
+            raise OSError(number, os.strerror(number), path) from broken
+        if isinstance(broken, MemoryError):
             raise
         raise DataError("file", path, "must be a whole and undamaged Parquet file", "write it again") from broken
 

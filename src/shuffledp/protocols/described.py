@@ -100,6 +100,11 @@ class DescribedPlan(Common, ABC):
         return self.messages_per_user_mean
 
     @property
+    def least_mean_messages(self) -> float:
+        """Messages a user sends on average whose value has the fewest: as all others, unless a plan says otherwise."""
+        return self.messages_per_user_mean
+
+    @property
     @abstractmethod
     def messages_per_user_max(self) -> int:
         """Messages a user sends at most."""

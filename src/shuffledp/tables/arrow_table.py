@@ -1,6 +1,7 @@
 """CSV and Parquet files by pyarrow, in batches that hold little memory."""
 
 import math
+import os
 import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
@@ -61,7 +62,15 @@ class _ArrowTable(OpenTable):
         try:
             yield
         except (ArrowException, OSError, UnicodeDecodeError) as broken:
-            raise self._error(broken) from broken
+            raise self._unreadable(broken) from broken
+
+    def _unreadable(self, broken: Exception) -> DataError:
+        """What pyarrow or the system could not read: a file that is gone is not a damaged one."""
+        number = getattr(broken, "errno", None)
+        if number is None:
+            return self._error(broken)
+        problem = f"must be there and readable ({os.strerror(number)})"
+        return DataError("file", self.where, problem, "put it back, or name another")
 
     @abstractmethod
     def _error(self, broken: Exception) -> DataError:
@@ -196,7 +205,7 @@ class ArrowCsv(_ArrowTable):
             except (pa.ArrowException, OSError, UnicodeDecodeError) as broken:
                 misread = _MISREAD.search(str(broken))
                 if misread is None:
-                    raise self._error(broken) from broken
+                    raise self._unreadable(broken) from broken
                 # The first block was not like the rest of the column: what kind it is, all of it says.
                 name, kind = self.names[int(misread[1])], misread[2]
                 if kind not in _WIDER:

@@ -7,13 +7,13 @@ from scipy import stats
 from harness import carried
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.continual.carried.bound import bounds_at, horizon_noise_bound
-from shuffledp.continual.carried.planner import weights_for
+from shuffledp.continual.carried.horizon import Horizon
 
 
 @pytest.mark.parametrize(("windows", "slots"), [(2, 30), (3, 60), (4, 60)])
 @pytest.mark.parametrize("surplus", [1.0, 2.0])
 def test_a_union_over_all_slots_with_their_own_deviations(windows: int, slots: int, surplus: float) -> None:
-    weights = weights_for(design_for(windows, slots), slots, 0.2355, 16)
+    weights = Horizon(design_for(windows, slots), slots).weights(0.2355, 16)
     response = carried.errors(weights)
     drawn = surplus * carried.covariance(weights.noise_variances, slots)
     # Beside everybody's noise, the noise that is only thought of, and four of its own deviations.

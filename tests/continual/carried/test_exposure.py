@@ -8,7 +8,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting.filter_designs import design_for
 from shuffledp.continual.carried.exposure import shift_with_silent
-from shuffledp.continual.carried.planner import weights_for
+from shuffledp.continual.carried.horizon import Horizon
 
 
 def worst_of_all(weights, silent: int) -> float:
@@ -24,7 +24,7 @@ def worst_of_all(weights, silent: int) -> float:
 
 @pytest.mark.parametrize(("windows", "slots"), [(3, 20), (3, 45), (4, 20), (4, 45), (5, 30)])
 def test_silent_slots_leave_what_explicit_matrices_say(windows: int, slots: int) -> None:
-    weights = weights_for(design_for(windows, slots), slots, 0.2355, 64)
+    weights = Horizon(design_for(windows, slots), slots).weights(0.2355, 64)
     before = weights.shift
     assert shift_with_silent(weights, 0) == before
     for silent in range(1, windows - 1):
@@ -37,7 +37,7 @@ def test_silent_slots_leave_what_explicit_matrices_say(windows: int, slots: int)
 @pytest.mark.parametrize("windows", [2, 3, 4])
 def test_as_many_silent_slots_as_noises_bare_a_sum(windows: int) -> None:
     """Then the last of these running sums has no noise at all, and everybody before is in it."""
-    weights = weights_for(design_for(windows, 20), 20, 0.2355, 64)
+    weights = Horizon(design_for(windows, 20), 20).weights(0.2355, 64)
     rows = weights.noise_variances.copy()
     rows[:, 9 : 9 + windows - 1] = 0
     noise = carried.covariance(rows, 20)
@@ -47,7 +47,7 @@ def test_as_many_silent_slots_as_noises_bare_a_sum(windows: int) -> None:
 
 
 def test_spread_noise_survives_longer_silence() -> None:
-    weights = weights_for(design_for(3, 20), 20, 0.2355, 64)
+    weights = Horizon(design_for(3, 20), 20).weights(0.2355, 64)
     assert shift_with_silent(weights, 2) == math.inf
     rows = weights.noise_variances.copy()
     # Each noise comes from the last two slots: with two false ones half is left at both ends, and none between.

@@ -5,7 +5,8 @@ import pytest
 
 from harness import carried
 from shuffledp.accounting.filter_designs import design_for
-from shuffledp.continual.carried.planner import best_carried, plan_carried, plan_of, weights_for
+from shuffledp.continual.carried.horizon import Horizon
+from shuffledp.continual.carried.planner import best_carried, plan_carried, plan_of
 from shuffledp.continual.plan import CounterPlan
 from shuffledp.continual.request import CountRequest
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -15,7 +16,7 @@ from shuffledp.privacy import Privacy
 @pytest.mark.parametrize("least_weight", [64, 4])
 @pytest.mark.parametrize(("windows", "slots"), [(2, 40), (3, 60), (4, 60), (5, 60)])
 def test_weights_use_the_whole_shift_and_no_more(windows: int, slots: int, least_weight: float) -> None:
-    weights = weights_for(design_for(windows, slots), slots, 0.2355, least_weight)
+    weights = Horizon(design_for(windows, slots), slots).weights(0.2355, least_weight)
     columns = carried.shifts(weights, carried.target(weights))
     assert columns.max() <= weights.shift <= 0.2355 * (1 + 1e-6)
     assert columns.max() > 0.2355 * (1 - 1e-6)

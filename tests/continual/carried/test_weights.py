@@ -9,7 +9,9 @@ import pytest
 from harness import carried
 from shuffledp.accounting import running_filters
 from shuffledp.accounting.filter_designs import design_for
-from shuffledp.continual.carried.planner import _begun, plan_carried, weights_for
+from shuffledp.continual.carried import components, filtering
+from shuffledp.continual.carried.horizon import Horizon, begun
+from shuffledp.continual.carried.planner import plan_carried
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.errors import ParameterError
 from shuffledp.privacy import Privacy
@@ -34,7 +36,7 @@ def made(windows: int, slots: int, poles: tuple[float, ...], growth: float, offs
         "weights": tuple(3 + 5 * place for place in range(len(knots))),
         "variance": 9e5,
     } | more
-    return _begun(CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given))
+    return begun(CarriedWeights(slots=slots, poles=poles, growth=growth, offset=offset, is_begun=False, **given))
 
 
 GRID = {
@@ -53,7 +55,7 @@ def weights(request) -> CarriedWeights:
         return made(*GRID[request.param])
     users, shufflers = PLANNED[request.param]
     design = design_for(shufflers, users // 15)
-    return weights_for(design, users // 15, 0.2355, 64)
+    return Horizon(design, users // 15).weights(0.2355, 64)
 
 
 def test_slots_are_as_the_definitions_say(weights: CarriedWeights) -> None:
@@ -212,6 +214,21 @@ def test_wrong_numbers_are_one_sentence(change: dict) -> None:
     with pytest.raises(ParameterError) as refused:
         assert not math.isfinite(dataclasses.replace(weights, **change).shift)
     assert str(refused.value).endswith(".") and "\n" not in str(refused.value)
+
+
+def test_of_many_slots_only_variances_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plan's memory is one table of all slots, as it says; without, everything is the same."""
+    kept = plan_carried(users=3000, shufflers=3, privacy=Privacy(1, 1e-6))
+    monkeypatch.setattr(filtering, "KEPT_WHOLE", 10)
+    monkeypatch.setattr(components, "KEPT_WHOLE", 10)
+    computed = plan_carried(users=3000, shufflers=3, privacy=Privacy(1, 1e-6))
+    assert computed.fingerprint == kept.fingerprint and computed.error_bound == kept.error_bound
+    for name in ("slot_weights", "slot_variances", "noise_variances", "prefix_variances"):
+        np.testing.assert_array_equal(getattr(computed.weights, name), getattr(kept.weights, name))
+    tables = [each for each in vars(computed.weights).values() if getattr(each, "size", 0) >= computed.weights.slots]
+    assert sum(each.nbytes for each in tables) == computed.table_bytes
+    assert computed.weights.heaviest == computed.weights.slot_weights.max()
+    assert [computed.weights.slot_weight(slot) for slot in (0, 7)] == kept.weights.slot_weights[[0, 7]].tolist()
 
 
 def test_stretches_of_slots_change_no_bit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 from harness import carried
 from shuffledp.accounting.gaussian import GaussianPair
 from shuffledp.accounting.smoothing import smoothing_error
-from shuffledp.continual.carried.planner import _begun
+from shuffledp.continual.carried.horizon import begun
 from shuffledp.continual.carried.smoothing import smoothing_delta
 from shuffledp.continual.carried.weights import CarriedWeights
 
@@ -25,7 +25,7 @@ CUT = 1e-9
 
 def made(gains, poles, weights, variance) -> CarriedWeights:
     slots = len(weights)
-    return _begun(
+    return begun(
         CarriedWeights(
             slots=slots,
             gains=gains,

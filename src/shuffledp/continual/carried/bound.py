@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from shuffledp.accounting.running_filters import gaussian_union
+from shuffledp.accounting.unions import gaussian_union_of
 from shuffledp.continual.carried.weights import CarriedWeights
 
 Floats = NDArray[np.float64]
@@ -38,15 +38,24 @@ def horizon_noise_bound(weights: CarriedWeights, variances: Floats, failure: flo
         variances: of the estimates' noise after 1, 2, ... slots, in steps squared.
         failure: the probability.
     """
-    return gaussian_union(_deviations(weights, variances), failure * _ALLOWED) + _slack(weights)
+    return _union(weights, variances, 0.0, failure) + _slack(weights)
 
 
 def noise_bound_after(weights: CarriedWeights, variances: Floats, before: float, failure: float) -> float:
     """As `horizon_noise_bound`, where every estimate has more noise from before, of the same kind, of this variance."""
-    deviations = np.sqrt(_deviations(weights, variances) ** 2 + (1 + weights.rounding_part) * before)
     # What is only thought of, of the noise before, too.
     slack = _THOUGHT * math.sqrt(weights.rounding_part * (float(weights.prefix_variances.max()) + before))
-    return gaussian_union(deviations, failure * _ALLOWED) + slack
+    return _union(weights, variances, (1 + weights.rounding_part) * before, failure) + slack
+
+
+def _union(weights: CarriedWeights, variances: Floats, before: float, failure: float) -> float:
+    """What no estimate's noise passes, that which is only thought of included, and noise from before."""
+
+    def deviations(first: int, end: int) -> Floats:
+        own = _deviations(weights, variances, first, end)
+        return np.sqrt(own**2 + before) if before else own
+
+    return gaussian_union_of(deviations, variances.size, failure * _ALLOWED)
 
 
 def bounds_at(weights: CarriedWeights, variances: Floats, failure: float) -> Floats:
@@ -72,9 +81,10 @@ def coupled_noise(
     return _deviations(weights, variances), np.asarray(thought * -special.ndtri(each / 2))
 
 
-def _deviations(weights: CarriedWeights, variances: Floats) -> Floats:
-    """The standard deviation of every estimate's noise, that which is only thought of included, in steps."""
-    return np.asarray(np.sqrt(variances + weights.rounding_part * weights.prefix_variances))
+def _deviations(weights: CarriedWeights, variances: Floats, first: int = 0, end: int | None = None) -> Floats:
+    """The standard deviation of estimates' noise, that which is only thought of included, in steps."""
+    here = slice(first, end)
+    return np.asarray(np.sqrt(variances[here] + weights.rounding_part * weights.prefix_variances[here]))
 
 
 def _slack(weights: CarriedWeights) -> float:

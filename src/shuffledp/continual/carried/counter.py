@@ -114,7 +114,7 @@ class CarriedCounter(RunningLearner[CarriedState]):
         for (p, g), last in zip(self.plan.weights.gains, before.memory, strict=True):
             values = (values + g * np.array(last)) / (p + g)
             memory.append(tuple(values.tolist()))
-        total = np.array(before.total) + values / float(self.plan.weights.slot_weights[slot - 1])
+        total = np.array(before.total) + values / float(self.plan.weights.slot_weight(slot - 1))
         return replace(later, memory=tuple(memory), total=tuple(total.tolist()))
 
     def estimate(self, state: CarriedState, *, simulated: bool = False) -> AnyEstimate:

@@ -89,4 +89,4 @@ def _moved(weights: CarriedWeights, slot: int) -> NDArray[np.float64]:
     moved = np.zeros(weights.slots)
     taps = weights.taps.astype(np.float64)[: weights.slots - slot]
     moved[slot : slot + taps.size] = taps
-    return np.asarray(np.cumsum(moved) * float(weights.slot_weights[slot]))
+    return np.asarray(np.cumsum(moved) * float(weights.slot_weight(slot)))

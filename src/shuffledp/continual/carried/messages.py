@@ -61,7 +61,7 @@ class CarriedMessages(CarriedWindows):
     def _plausible(self) -> tuple[int, int]:
         """The sums that a window of honest users has, but for a probability of FALSE_ALARM."""
         weights, domain = self.weights, self.domain
-        heaviest = int(weights.slot_weights.max()) * self.slot_users
+        heaviest = weights.heaviest * self.slot_users
         ends = [sorted((int(tap) * domain.lowest, int(tap) * domain.highest)) for tap in weights.taps]
         lowest, highest = (heaviest * sum(end[side] for end in ends) for side in (0, 1))
         # A noise of pattern (1 - q)^i is in i + 1 windows, with squares that add up to C(2i, i).
@@ -69,7 +69,7 @@ class CarriedMessages(CarriedWindows):
             math.comb(2 * number, number) * float(most) for number, most in enumerate(weights.noise_limits[1], 1)
         )
         quantile = -float(special.ndtri(FALSE_ALARM / 4 / domain.coordinates))
-        spread = math.ceil(quantile * math.sqrt(float(self.surplus_by_slot.max()) * variance * 1.001)) + 1
+        spread = math.ceil(quantile * math.sqrt(self._largest_surplus * variance * 1.001)) + 1
         return lowest - spread, highest + spread
 
     @property

@@ -110,7 +110,7 @@ class CarriedPlan(PrivateCarried):
         """A step of a user of the middle slot and a deviation of each of its noises, in steps of its first window."""
         weights, middle = self.weights, np.array([self.weights.slots // 2])
         deviations = np.sqrt(self._own_variances(middle, middle)[:, 0])
-        rows = [weights.taps * weights.slot_weights[middle], *(deviations[:, np.newaxis] * weights.patterns[1:])]
+        rows = [weights.taps * weights.slot_weights_at(middle), *(deviations[:, np.newaxis] * weights.patterns[1:])]
         names = ["one step of its value", *(f"noise {number}, a deviation" for number in range(1, len(rows)))]
         spared = [0.0] * (self.shufflers_used - weights.windows)
         unit = float(rows[0][0])
@@ -165,7 +165,7 @@ def _views(plan: CarriedPlan, side: int, trials: int, part: float, bits: RandomB
     length = float(np.linalg.norm(highest - lowest))
     taps = np.zeros(slots)
     taps[: min(slots, weights.windows)] = weights.taps[: min(slots, weights.windows)]
-    moved = np.cumsum(taps) * float(weights.slot_weights[0]) * length
+    moved = np.cumsum(taps) * float(weights.slot_weight(0)) * length
     if side:
         running += moved[:, np.newaxis]
     # Whitened by the filter, the likelihood is a sum along its column.
@@ -173,5 +173,5 @@ def _views(plan: CarriedPlan, side: int, trials: int, part: float, bits: RandomB
     for pole in weights.poles:
         whitened = scipy.signal.lfilter([1.0], [1.0, -pole], whitened, axis=0)
         column = scipy.signal.lfilter([1.0], [1.0, -pole], column)
-    score = (column / weights.slot_variances[:slots]) @ whitened
+    score = (column / weights.slot_variances_of(0, slots)) @ whitened
     return np.asarray(np.floor(_STEPS * score), dtype=np.int64).reshape(-1, 1)

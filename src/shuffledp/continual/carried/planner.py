@@ -6,15 +6,14 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
-from shuffledp.accounting.filter_designs import MOST_WINDOWS, Design, design_for
+from shuffledp.accounting.filter_designs import MOST_WINDOWS, design_for
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.running_filters import gaussian_union
+from shuffledp.accounting.unions import gaussian_union
+from shuffledp.continual.carried.horizon import Horizon
 from shuffledp.continual.carried.plan import CarriedPlan
-from shuffledp.continual.carried.weights import CarriedWeights, along, covariance_of
 from shuffledp.continual.noise import TRANSPORT_PART
 from shuffledp.continual.request import ROUNDING_FAILURE, CountRequest
 from shuffledp.errors import InfeasibleError, ParameterError
@@ -35,109 +34,10 @@ _LARGEST_SLOT = 1 << 9
 _WEIGHTS = (64, 32, 16, 8, 4)
 # Rounding may add this part to the bound, and lengthen a user's shift by this part.
 _ROUNDING_COST, _LENGTHENED, _FINEST = 0.01, 0.003, 1 << 14
-# Knots are set wherever weights have grown by this part, and more and more densely towards both ends.
-_GROWN = 0.03
 # Where users return, whole weights may change what all visits show by this part.
 _ROUNDED_WEIGHTS = 1e-3
-# So many estimates are looked at to see what the first slots' noise does to them.
-_LOOKED_AT, _LOOKED_UP_TO = 300, 1 << 17
 # More windows than this would send too many messages.
 _MOST_SHUFFLERS = 16
-# Beyond what is needed to begin with, as a part of the first slot's variance.
-_CLEARLY = 1e-12
-
-
-@lru_cache(maxsize=1)
-def _knots_and_lengths(design: Design, slots: int) -> tuple[NDArray[np.int64], Floats]:
-    """Where weights may bend, and how far a step of weight 1 in each slot moves everything."""
-    shape = design.variances(slots)
-    return _knots(slots, np.log(shape) / 2), design.filter.column_lengths(shape)
-
-
-def weights_for(design: Design, slots: int, shift: float, least_weight: float, restarts: int = 0) -> CarriedWeights:
-    """Weights and noise of a design with which one step moves everything by at most `shift` deviations.
-
-    Args:
-        design: the filter and the shape of its variances.
-        slots: how many there are.
-        shift: the largest that is private.
-        least_weight: about what a step weighs in the first slot: the larger, the less rounding costs.
-        restarts: how many of the first slots may be false.
-    """
-    knots, lengths = _knots_and_lengths(design, slots)
-    tap = math.prod(p + g for p, g in design.gains)
-    # In units of the first slot's deviation a step may weigh so much.
-    allowed = shift / (tap * lengths)
-    scale = least_weight / float(allowed.min())
-    weights = _below(knots, allowed * scale)
-    reached = float((lengths * along(knots, weights, slots)).max())
-    plain = CarriedWeights(
-        slots=slots,
-        gains=design.gains,
-        poles=design.poles,
-        knots=tuple(knots.tolist()),
-        weights=tuple(weights.tolist()),
-        # Weights are whole: what they leave of the shift, noise can spare.
-        variance=(1 + 1e-6) * (reached * tap / shift) ** 2,
-        growth=design.growth,
-        offset=design.offset,
-        restarts=restarts,
-        is_begun=False,
-    )
-    return _begun(plain)
-
-
-def _knots(slots: int, log_deviations: Floats) -> NDArray[np.int64]:
-    """Slots at which weights are given."""
-    grown = np.searchsorted(log_deviations, np.arange(0.0, log_deviations[-1], _GROWN))
-    steps = np.geomspace(1, slots, 1 + math.ceil(math.log(slots + 1) / math.log(1.25))).astype(np.int64)
-    every = np.concatenate((grown, steps - 1, slots - steps, np.linspace(0, slots - 1, 9).astype(np.int64)))
-    return np.asarray(np.unique(np.clip(every, 0, slots - 1)))
-
-
-def _below(knots: NDArray[np.int64], allowed: Floats) -> NDArray[np.int64]:
-    """Whole weights at the knots whose lines stay below what is allowed."""
-    lines = np.interp(np.arange(allowed.size), knots, allowed[knots])
-    room = np.minimum(1.0, allowed / lines)
-    if len(knots) > 1:
-        of_segments = np.minimum.reduceat(room, knots[:-1])
-        at_knots = np.minimum(np.append(of_segments, 1.0), np.insert(of_segments, 0, 1.0))
-    else:
-        at_knots = np.ones(1)
-    return np.asarray(np.maximum(1, np.floor(allowed[knots] * at_knots)), dtype=np.int64)
-
-
-def _begun(plain: CarriedWeights) -> CarriedWeights:
-    """With what is needed in the first slots, found so that it adds least to any estimate's variance."""
-    missing = plain.missing_components
-    size = missing.shape[1]
-    if size == 0:
-        return replace(plain, is_begun=True)
-    responses = plain.first_responses(up_to=_LOOKED_UP_TO)
-    looked_at = np.unique(np.geomspace(1, responses.shape[1], _LOOKED_AT).astype(np.int64)) - 1
-    responses = responses[:, looked_at] * math.sqrt(plain.variance)
-    missing_each = [plain.missing_from(first) / plain.variance for first in range(plain.restarts + 1)]
-    places = [(number, slot) for number in range(1, size) for slot in range(size - number)]
-
-    def begins(logarithms: Floats) -> Floats:
-        found = np.zeros((size, size))
-        for (number, slot), logarithm in zip(places, logarithms, strict=True):
-            found[number, slot] = math.exp(min(float(logarithm), 20.0))
-        more = covariance_of(found)
-        # Whatever is missing still, the first noise supplies.
-        lowest = min(float(np.linalg.eigvalsh(more - each).min()) for each in missing_each)
-        found[0] = max(0.0, -lowest) + _CLEARLY
-        return found
-
-    def harm(logarithms: Floats) -> float:
-        surplus = covariance_of(begins(logarithms)) - missing_each[0]
-        return float(np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True).max())
-
-    start = np.array([math.log(abs(missing[number, slot]) / plain.variance + 1e-12) for number, slot in places])
-    if places:
-        start = scipy.optimize.minimize(harm, start, method="Nelder-Mead", options={"maxiter": 150 * len(places)}).x
-    rows = begins(start) * plain.variance
-    return replace(plain, begins=tuple(tuple(row.tolist()) for row in rows), is_begun=True)
 
 
 def plan_carried(**asked: Any) -> CarriedPlan:
@@ -280,11 +180,11 @@ def plan_of(asked: CountRequest, windows: int, size: int, *, visits: int = 1) ->
         ParameterError: sums do not fit into a word, or noise is too little to be shared.
     """
     slots = -(-asked.users // size)
-    design, shift = design_for(windows, slots), _largest_shift(asked)
+    horizon, shift = Horizon(design_for(windows, slots), slots), _largest_shift(asked)
     if visits > 1:
         # What one visit may move if all together move what they may; whole weights may change that a little.
-        together = _largest_shift(asked, visits) / design.visits_length(slots, visits)
-        made = weights_for(design, slots, together, _WEIGHTS[0])
+        together = _largest_shift(asked, visits) / horizon.design.visits_length(slots, visits)
+        made = horizon.weights(together, _WEIGHTS[0])
         together *= min(1.0, _largest_shift(asked, visits) / made.visits_shift(visits)) * (1 - _ROUNDED_WEIGHTS)
         shift = min(shift, together)
     failed: Exception | None = None
@@ -297,7 +197,7 @@ def plan_of(asked: CountRequest, windows: int, size: int, *, visits: int = 1) ->
                 silent_slots=asked.silent_slots,
                 confidence=asked.confidence,
                 domain=asked.domain,
-                weights=weights_for(design, slots, shift, weight, asked.silent_slots),
+                weights=horizon.weights(shift, weight, asked.silent_slots),
             )
             # Refused where sums do not fit into a word, or people are too few to mix shares.
             _ = plan.messages_per_user_max

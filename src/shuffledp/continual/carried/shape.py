@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from shuffledp.accounting.running_filters import blocks_of
 from shuffledp.continual.carried.bound import bounds_at, coupled_noise, horizon_noise_bound
 from shuffledp.continual.carried.messages import CarriedMessages
 from shuffledp.continual.carried.weights import CarriedWeights
@@ -25,7 +26,13 @@ class CarriedShape(CarriedMessages):
     @property
     def error_variances(self) -> NDArray[np.float64]:
         """The variances of the estimates' noise after 1, 2, ... slots, in squared steps, where everybody is honest."""
-        return _error_variances(self.weights, self.surplus, tuple(self.surplus_by_slot[: self._suppliers].tolist()))
+        first = np.concatenate(list(self._surpluses(min(self._suppliers, self.weights.slots))))
+        return _error_variances(self.weights, self.surplus, tuple(first.tolist()))
+
+    @property
+    def table_bytes(self) -> int:
+        """A table of the estimates' variances, and another where there is more noise than is counted on."""
+        return 8 * self.weights.slots * (1 if self.surplus == 1 else 2)
 
     @property
     def noise(self) -> dict[str, Any]:
@@ -107,8 +114,13 @@ class CarriedShape(CarriedMessages):
     def standard_error_max(self) -> float:
         """The largest standard error of an estimate in the horizon: of noise, and of rounding at its worst."""
         variances = self.error_variances
-        rounding = np.arange(1, variances.size + 1) * self._rounding_variance
-        return self.domain.step * math.sqrt(float((variances + rounding).max()))
+        if not self._rounding_variance:
+            return self.domain.step * math.sqrt(float(variances.max()))
+        most = 0.0
+        for here in blocks_of(variances.size):
+            rounding = np.arange(here.start + 1, here.stop + 1) * self._rounding_variance
+            most = max(most, float((variances[here] + rounding).max()))
+        return self.domain.step * math.sqrt(most)
 
     def standard_error_of(self, slot: int) -> float:
         if slot == 0:
@@ -125,12 +137,13 @@ class CarriedShape(CarriedMessages):
 @lru_cache(maxsize=8)
 def _error_variances(weights: CarriedWeights, surplus: float, first: tuple[float, ...]) -> NDArray[np.float64]:
     """With this surplus of all noise, and of the first few slots' noise with their own, where that is more."""
-    found = surplus * weights.prefix_variances
+    found = weights.prefix_variances if surplus == 1 else surplus * weights.prefix_variances
     for slot, own in enumerate(first[: weights.slots]):
         if own > surplus * (1 + 1e-12):
             for number, (variance,) in enumerate(weights.noise_variances_of(slot, slot + 1), 1):
                 found = found + (own - surplus) * variance * weights.response(number, slot) ** 2
-    return np.asarray(found)
+    found.setflags(write=False)
+    return found
 
 
 @lru_cache(maxsize=32)

@@ -19,44 +19,26 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shuffledp.accounting.running_filters import RunningFilter, blocks_of
+from shuffledp.continual.carried.components import ROUNDING_VARIANCE, NoiseComponents, covariance_of
+from shuffledp.continual.carried.filtering import Floats
 from shuffledp.errors import ParameterError
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
-
-# The variance that rounding a running sum at random to whole numbers takes: two steps' deviation.
-ROUNDING_VARIANCE = 4.0
 # Recursions over all slots are good to 1e-9 or better; lengths and variances are rounded up by more.
 _ROUNDED_UP = 1 + 1e-7
 # Weights times values and noise stay exact in a double, and leave room in 64 bits.
 LARGEST_SUM = 1 << 52
 LARGEST_VARIANCE = 1e35
 MOST_SLOTS = 1 << 26
-# So many slots' numbers are kept by whoever needs some of them; of more, those that are needed are computed.
-_KEPT_WHOLE = 1 << 16
 # In the first slots there is more noise than the filter's by at least this part of it: eigenvalues are good to 1e-14.
 _CLEARLY = 3e-13
 
 
 @dataclass(frozen=True)
-class CarriedWeights:
-    """Weights and noise of every slot, from a few numbers.
-
-    Attributes:
-        slots: how many there are.
-        gains: for each zero of the filter two whole numbers (p, g): kappa(D) is the product of p + g D.
-        poles: of the filter, beside 1: how fast noise that is carried on is taken back.
-        knots: slots at which weights are given; between two they lie on a line, rounded down.
-        weights: what a step of a user weighs at each knot, whole numbers.
-        variance: of the filter's noise in the first slot, in the unit of the windows' sums.
-        growth: of the noise's deviation, ((slots + offset) / (slots - t + offset))^growth in slot t.
-        offset: as above, in slots.
-        begins: beside the filter's noise, row i - 1: the variance of more N_i in the first slots, before which there is
-            nothing that could be carried on.
-        restarts: how many of the first slots may be false, so that noise is first carried on from the one after them.
+class CarriedWeights(NoiseComponents):
+    """Weights and noise of every slot, from a few numbers, checked: what they show of a user, and estimates' errors.
 
     >>> plain = CarriedWeights(
     ...     slots=3, gains=((1, 1),), poles=(), knots=(0, 2), weights=(4, 6), variance=900.0, growth=0.5, offset=1.0
@@ -64,19 +46,6 @@ class CarriedWeights:
     >>> plain.kappa, plain.taps.tolist(), plain.slot_weights.tolist()
     ((1, 1), [2, -1], [4, 5, 6])
     """
-
-    slots: int
-    gains: tuple[tuple[int, int], ...]
-    poles: tuple[float, ...]
-    knots: tuple[int, ...]
-    weights: tuple[int, ...]
-    variance: float
-    growth: float
-    offset: float
-    begins: tuple[tuple[float, ...], ...] = ()
-    restarts: int = 0
-    is_begun: bool = True
-    """False while a planner has not yet found what to begin with."""
 
     def __post_init__(self) -> None:
         again = "make the plan again"
@@ -126,184 +95,6 @@ class CarriedWeights:
             if np.linalg.eigvalsh(more - self.missing_from(first)).min() < _CLEARLY * self.variance:
                 raise ParameterError("begins", self.begins[0][0], "must be enough to begin with", again)
 
-    # --- the filter --------------------------------------------------------------------------
-
-    @property
-    def windows(self) -> int:
-        """The windows that a user is in."""
-        return len(self.gains) + 1
-
-    @property
-    def zeros(self) -> tuple[float, ...]:
-        """The zeros of the filter: p + g D is (p + g) (1 - g/(p + g) q)."""
-        return tuple(g / (p + g) for p, g in self.gains)
-
-    @property
-    def filter(self) -> RunningFilter:
-        """What the noise makes of a user's value, up to the weight and the first tap."""
-        return RunningFilter(self.zeros, self.poles)
-
-    @property
-    def kappa(self) -> tuple[int, ...]:
-        """The coefficients of the product of p + g D, lowest first."""
-        product = [1]
-        for p, g in self.gains:
-            product = [p * low + g * high for low, high in zip([*product, 0], [0, *product], strict=True)]
-        return tuple(product)
-
-    @property
-    def first_tap(self) -> int:
-        """What a weighed step adds to the window that closes first: the product of p + g."""
-        return math.prod(p + g for p, g in self.gains)
-
-    @property
-    def taps(self) -> Whole:
-        """What a weighed step adds to each of a user's windows."""
-        return np.asarray(np.array(self.kappa, dtype=np.int64) @ self.patterns)
-
-    @property
-    def patterns(self) -> Whole:
-        """What a unit of n_i adds to each window: row i has the coefficients of (1 - q)^i."""
-        size = self.windows
-        rows = [[(-1) ** j * math.comb(i, j) for j in range(size)] for i in range(size)]
-        return np.array(rows, dtype=np.int64)
-
-    # --- every slot --------------------------------------------------------------------------
-
-    @cached_property
-    def slot_weights(self) -> Whole:
-        """What a step of each slot's users weighs, in whole numbers along lines between the knots."""
-        found = np.empty(self.slots, dtype=np.int64)
-        for each in blocks_of(self.slots):
-            found[each] = self.slot_weights_of(each.start, each.stop)
-        return found
-
-    def slot_weights_of(self, first: int, end: int) -> Whole:
-        """As `slot_weights`, of the slots first..end-1."""
-        return along(self.knots, np.array(self.weights, dtype=np.int64), end, first)
-
-    @cached_property
-    def slot_variances(self) -> Floats:
-        """The variance of the filter's noise w in each slot."""
-        found = np.empty(self.slots)
-        for each in blocks_of(self.slots):
-            found[each] = self._variances(each.start, each.stop)
-        return found
-
-    def _variances(self, first: int, end: int | None = None) -> Floats:
-        """As `slot_variances`, of the slots from this one on, which may be one before the first, and before `end`."""
-        left = self.slots - np.arange(first, self.slots if end is None else end) + self.offset
-        return np.asarray(self.variance * ((self.slots + self.offset) / left) ** (2 * self.growth), dtype=np.float64)
-
-    @property
-    def component_variances(self) -> Floats:
-        """Row i - 1: the variance of N_i in each slot with which all of them together have the filter's covariance.
-
-        prod((1 - pole) + pole D) w has the covariance of sum_i D^(i-1) N_i exactly: for one more pole, with V the
-        diagonal matrix of variances, ((1 - pole) + pole D) V (...)^T = (1 - pole)(V_t - pole V_(t-1)) + pole D V D^T.
-        Here as if the noise had been growing like that for ever.
-        """
-        return self._component_variances_of(0, self.slots)
-
-    @cached_property
-    def _least_components(self) -> tuple[float, ...]:
-        """The least variance of each of N_1, N_2, ... over all slots, as in `component_variances`."""
-        least = [self._component_variances_of(each.start, each.stop).min(axis=1) for each in blocks_of(self.slots)]
-        return tuple(np.min(least, axis=0).tolist())
-
-    def _component_variances_of(self, first: int, end: int) -> Floats:
-        before = len(self.poles)
-        return self._components(self._variances(first - before, end))[:, before:]
-
-    def _components(self, variances: Floats) -> Floats:
-        """The variances of N_1, N_2, ... of a filter that begins with these and has nothing before."""
-        rows = [variances]
-        none = np.zeros_like(variances)
-        for pole in self.poles:
-            before = [np.concatenate(([0.0], row[:-1])) for row in rows]
-            kept = [(1 - pole) * (row - pole * last) for row, last in zip(rows, before, strict=True)]
-            rows = [low + pole * high for low, high in zip([*kept, none], [none, *rows], strict=True)]
-        return np.array(rows)
-
-    @property
-    def _corner(self) -> int:
-        """The first slots, in which noise is missing that would have been carried on from before."""
-        return len(self.poles)
-
-    @cached_property
-    def missing_at_first(self) -> Floats:
-        """The filter's covariance less that of `component_variances`: it is 0 but in the first few running sums."""
-        return self.missing_from(0)
-
-    @cached_property
-    def missing_components(self) -> Floats:
-        """The variances of N_1, N_2, ... that are missing in the first slots; some are negative."""
-        return self._missing_components(0)
-
-    def missing_from(self, first: int) -> Floats:
-        """As `missing_at_first`, where all slots before this one add nothing."""
-        return covariance_of(self._missing_components(first))
-
-    def _missing_components(self, first: int) -> Floats:
-        end = min(self.slots, first + self._corner)
-        return self._components(self.slot_variances[first:end]) - self._component_variances_of(first, end)
-
-    @cached_property
-    def begin_surplus(self) -> Floats:
-        """How much more covariance the first running sums' noise has than the filter's: a positive definite matrix."""
-        return covariance_of(np.array(self.begins)) - self.missing_at_first
-
-    @property
-    def noise_variances(self) -> Floats:
-        """The variances with which the users of a slot draw N_1, N_2, ...: together at least the filter's noise.
-
-        What comes on top only helps to hide people. N_1 has what the rounding of running sums takes, too.
-        """
-        return self._kept_variances if self.slots <= _KEPT_WHOLE else self.noise_variances_of(0, self.slots)
-
-    @cached_property
-    def _kept_variances(self) -> Floats:
-        return self.noise_variances_of(0, self.slots)
-
-    def noise_variances_of(self, first: int, end: int) -> Floats:
-        """As `noise_variances`, of the slots first..end-1: nothing is computed of any other."""
-        return self._with_begins(self._component_variances_of(first, end), first)
-
-    @cached_property
-    def noise_limits(self) -> tuple[Floats, Floats]:
-        """The least and the largest of `noise_variances` over all slots, for each of N_1, N_2, ..."""
-        ends = []
-        for each in blocks_of(self.slots):
-            some = self.noise_variances_of(each.start, each.stop)
-            ends.append((some.min(axis=1), some.max(axis=1)))
-        least, most = zip(*ends, strict=True)
-        return np.min(least, axis=0), np.max(most, axis=0)
-
-    def slot_weights_at(self, slots: Whole) -> Whole:
-        """As `slot_weights`, of these slots, which should be near each other."""
-        if self.slots <= _KEPT_WHOLE or not slots.size:
-            return np.asarray(self.slot_weights[slots])
-        first = int(slots.min())
-        return np.asarray(self.slot_weights_of(first, int(slots.max()) + 1)[slots - first])
-
-    def noise_variances_at(self, slots: Whole) -> Floats:
-        """As `noise_variances`, of these slots, which should be near each other."""
-        if self.slots <= _KEPT_WHOLE or not slots.size:
-            return np.asarray(self.noise_variances[:, slots])
-        first = int(slots.min())
-        return np.asarray(self.noise_variances_of(first, int(slots.max()) + 1)[:, slots - first])
-
-    def _with_begins(self, drawn: Floats, first: int) -> Floats:
-        """The variances of the slots from `first` on, and what is drawn beside the filter's noise."""
-        size = self._corner
-        begins = np.array(self.begins).reshape(size, size)
-        for begun in range(self.restarts + 1):
-            for place, slot in enumerate(range(begun - first, begun - first + size)):
-                if 0 <= slot < drawn.shape[1]:
-                    drawn[:size, slot] += begins[:, place]
-        drawn[0] += ROUNDING_VARIANCE
-        return drawn
-
     def __reduce__(self) -> tuple[Any, ...]:
         # What is computed of every slot is computed again where it is needed, and sent to nobody.
         return type(self)._unchecked, tuple(getattr(self, each.name) for each in fields(self))
@@ -319,9 +110,11 @@ class CarriedWeights:
     @cached_property
     def shift(self) -> float:
         """How many deviations of the filter's noise a step of one user moves all that is ever released, at most."""
-        return float((self.filter.column_lengths(self.slot_variances) * self.slot_weights).max()) * (
-            self.first_tap * _ROUNDED_UP
+        longest = max(
+            float((lengths * self.slot_weights_of(here.start, here.stop)).max())
+            for here, lengths in self.filter.lengths_from_the_end(self.slot_variances_of, self.slots)
         )
+        return longest * (self.first_tap * _ROUNDED_UP)
 
     def visits_shift(self, visits: int) -> float:
         """As `shift`, of a user who comes so often, never twice in one slot: one step in each visit, in any direction.
@@ -337,15 +130,20 @@ class CarriedWeights:
     @cached_property
     def prefix_variances(self) -> Floats:
         """The noise of the sum of the first 1, 2, ... slots, in steps squared, if everybody draws its part."""
-        weights = self.slot_weights.astype(np.float64) * self.first_tap
-        found = self.filter.prefix_variances(self.slot_variances, weights)
+        found = self.filter.prefix_variances_of(self.slot_variances_of, self._first_weights_of, self.slots)
         if self._corner:
             surplus = self.begin_surplus
             for first in range(self.restarts + 1):
                 for here, responses in self._responses_in_blocks(first):
                     found[here] += np.einsum("at,ab,bt->t", responses, surplus, responses, optimize=True)
                 surplus = covariance_of(np.array(self.begins))
-        return found * (1 + self.rounding_part) * _ROUNDED_UP
+        found *= 1 + self.rounding_part
+        found *= _ROUNDED_UP
+        return found
+
+    def _first_weights_of(self, first: int, end: int) -> Floats:
+        """What a step of the slots first..end-1 adds to the window that closes first."""
+        return self.slot_weights_of(first, end).astype(np.float64) * self.first_tap
 
     @property
     def rounding_part(self) -> float:
@@ -368,7 +166,7 @@ class CarriedWeights:
                         slots[slot - here.start, place] = unit
             for place, (p, g) in enumerate(self.gains):
                 slots, states[place] = scipy.signal.lfilter([1.0], [p + g, -g], slots, axis=0, zi=states[place])
-            slots /= self.slot_weights[here, np.newaxis]
+            slots /= self.slot_weights_of(here.start, here.stop)[:, np.newaxis]
             slots[0] += total
             found = np.cumsum(slots, axis=0)
             total = found[-1]
@@ -386,27 +184,5 @@ class CarriedWeights:
         slots = np.asarray(windows, dtype=np.float64)
         for p, g in self.gains:
             slots = scipy.signal.lfilter([1.0], [p + g, -g], slots, axis=0)
-        weights = self.slot_weights[: len(slots)].reshape(-1, *(1,) * (slots.ndim - 1))
+        weights = self.slot_weights_of(0, len(slots)).reshape(-1, *(1,) * (slots.ndim - 1))
         return np.asarray(np.cumsum(slots / weights, axis=0))
-
-
-def covariance_of(rows: Floats) -> Floats:
-    """The covariance of sum_i D^(i-1) N_i over the first running sums; N_i has the variances of row i - 1."""
-    size = rows.shape[1]
-    difference = np.eye(size) - np.eye(size, k=-1)
-    found, pattern = np.zeros((size, size)), np.eye(size)
-    for row in rows[:size]:
-        found += pattern * row @ pattern.T
-        pattern = pattern @ difference
-    return found
-
-
-def along(knots: ArrayLike, heights: Whole, count: int, first: int = 0) -> Whole:
-    """Whole numbers at the places first..count-1 on lines between the knots, rounded down: alike everywhere."""
-    places = np.arange(first, count)
-    ends = np.array(knots)
-    if ends.size == 1:
-        return np.full(places.size, heights[0])
-    left = np.minimum(np.searchsorted(ends, places, side="right") - 1, ends.size - 2)
-    spans, rises = np.diff(ends), np.diff(heights)
-    return np.asarray(heights[left] + rises[left] * (places - ends[left]) // spans[left])

@@ -1,5 +1,6 @@
 """Slots and windows of a running sum with carried noise, and which slots' users supply its noise."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -8,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from shuffledp.accounting.dropouts import honest_users
+from shuffledp.accounting.running_filters import blocks_of
 from shuffledp.continual.carried.weights import CarriedWeights
 from shuffledp.continual.running import RunningPlan
 from shuffledp.schedules.batches import BatchSchedule
@@ -106,15 +108,31 @@ class CarriedWindows(RunningPlan):
     @property
     def surplus_by_slot(self) -> NDArray[np.float64]:
         """How much more noise than is counted on the users of each slot draw."""
-        if self.honest_fraction == 1 and not self.silent_slots:
-            return np.ones(self.weights.slots)
+        return np.concatenate(list(self._surpluses(self.weights.slots)))
+
+    @property
+    def _largest_surplus(self) -> float:
+        """The largest of `surplus_by_slot`."""
+        return max(float(each.max()) for each in self._surpluses(self.weights.slots))
+
+    def _surpluses(self, slots: int) -> Iterator[NDArray[np.float64]]:
+        """As `surplus_by_slot`, of the first so many slots, in stretches one after the other."""
         each = [size / honest_users(size, self.honest_fraction) for size in self._slot_sizes]
-        of_slots = np.where(np.arange(self.weights.slots) < self._short, each[0], each[-1])
-        # Each running sum's noise comes in equal parts from the slots up to its own.
-        ends = np.arange(1, self.weights.slots + 1)
-        firsts = np.maximum(0, ends - self._suppliers)
-        reached = np.concatenate(([0.0], np.cumsum(of_slots)))
-        return np.asarray((reached[ends] - reached[firsts]) / self._counted_on(ends - 1))
+        # Sums over the slots before those of a stretch, as far back as they are needed, and over all before.
+        reached = np.zeros(1)
+        for here in blocks_of(slots):
+            if self.honest_fraction == 1 and not self.silent_slots:
+                yield np.ones(here.stop - here.start)
+                continue
+            of_slots = np.where(np.arange(here.start, here.stop) < self._short, each[0], each[-1])
+            of_slots[0] += reached[-1]
+            first = here.start + 1 - reached.size
+            reached = np.concatenate((reached, np.cumsum(of_slots)))
+            # Each running sum's noise comes in equal parts from the slots up to its own.
+            ends = np.arange(here.start + 1, here.stop + 1)
+            firsts = np.maximum(0, ends - self._suppliers)
+            yield np.asarray((reached[ends - first] - reached[firsts - first]) / self._counted_on(ends - 1))
+            reached = reached[-self._suppliers - 1 :]
 
 
 @lru_cache(maxsize=32)

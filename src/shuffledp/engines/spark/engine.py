@@ -99,7 +99,8 @@ class SparkEngine(Engine):
     ) -> None:
         least = _INTERPRETER + _LEAST_TASK
         if memory < least:
-            raise ParameterError("memory", memory, f"must be at least {least} bytes", "say for instance --memory 1GB")
+            problem = f"must be at least {-(-least >> 20)}MB"
+            raise ParameterError("memory", f"{memory / (1 << 20):.4g}MB", problem, "say for instance --memory 1GB")
         self.memory, self.patience = memory, patience
         self._session = session_for(master, memory, settings or {})
         self._context = self._session.context

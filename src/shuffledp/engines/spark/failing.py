@@ -1,5 +1,6 @@
 """What Spark says when it gives up, in a sentence: its own words are stacks of several languages."""
 
+import os
 import re
 
 from shuffledp.errors import ParameterError, ShuffleDPError, WorkLostError
@@ -41,6 +42,8 @@ def broken(what: str, error: BaseException, more: str = "") -> ShuffleDPError:
         return ParameterError("PYSPARK_PYTHON", "one that cannot", "must import shuffledp on all machines", _INSTALL)
     if "PYTHON_VERSION_MISMATCH" in words or "different minor version" in words:
         return ParameterError("PYSPARK_PYTHON", "another version of Python", "must be as here", _INSTALL)
+    if "JAVA_GATEWAY_EXITED" in words and (home := os.environ.get("JAVA_HOME")):
+        return ParameterError("JAVA_HOME", home, "must be a Java that runs, 17 or later", "mend it, or unset it")
     return WorkLostError(f"{what}: {reason(words).rstrip('.')}. Nothing was released.")
 
 

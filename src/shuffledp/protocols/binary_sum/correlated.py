@@ -134,6 +134,8 @@ class Correlated(CountedBits):
     def mean_messages(self, values: ArrayLike) -> float:
         return float(np.mean(self.check_values(values))) + self._noise_messages
 
+    least_mean_messages = forwarded("_noise_messages")
+
     @property
     def messages_per_user_max(self) -> int:
         return 1 + 2 * self.most_noise + 2 * self.most_flood

@@ -107,6 +107,10 @@ class ZSum(ExactRound, CountedBits):
         return float(np.mean(self.check_values(values))) + 1 - self.silence
 
     @property
+    def least_mean_messages(self) -> float:
+        return 1 - self.silence
+
+    @property
     def influence(self) -> float:
         # At the cut two messages lead from the answer 0 to the one of n + 2 messages.
         return 2 + self._silences.mean

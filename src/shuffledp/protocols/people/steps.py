@@ -155,6 +155,10 @@ class StepsPlan(DerivedPlan):
         return float(self.at_most * self.sum_plan.mean_messages(self._rows(values)))
 
     @property
+    def least_mean_messages(self) -> float:
+        return float(self.at_most * self.sum_plan.least_mean_messages)
+
+    @property
     def local_epsilon(self) -> float | None:
         """A person's rows are randomized independently: what each shows adds up."""
         once = self.sum_plan.local_epsilon

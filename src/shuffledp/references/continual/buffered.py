@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from shuffledp.accounting.filter_designs import MOST_WINDOWS, design_for
 from shuffledp.accounting.gaussian import gaussian_standard_deviation
-from shuffledp.accounting.running_filters import gaussian_union
+from shuffledp.accounting.unions import gaussian_union
 from shuffledp.privacy import Privacy
 from shuffledp.references.continual.horizon import check_users, failure_of
 
