@@ -89,5 +89,5 @@ mathjax4_config = {
         "menuOptions": {"settings": {"enrich": False, "speech": False, "braille": False, "assistiveMml": True}},
     },
     # Letters of formulas as large as the text's are elsewhere, so that lines with formulas stand no further apart.
-    "output": {"displayOverflow": "overflow", "matchFontHeight": False, "scale": 1.06},
+    "output": {"displayOverflow": "overflow", "matchFontHeight": False, "scale": 1.14},
 }
