@@ -88,5 +88,6 @@ mathjax4_config = {
         "enableExplorer": False,
         "menuOptions": {"settings": {"enrich": False, "speech": False, "braille": False, "assistiveMml": True}},
     },
-    "output": {"displayOverflow": "overflow"},
+    # Letters of formulas as large as the text's are elsewhere, so that lines with formulas stand no further apart.
+    "output": {"displayOverflow": "overflow", "matchFontHeight": False, "scale": 1.14},
 }

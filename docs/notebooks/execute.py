@@ -6,8 +6,10 @@ between pages.
 
 import argparse
 import base64
+import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -68,8 +70,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE.parents[1] / "build" / "notebooks", help="the folder")
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    for name in given.names or NAMES:
-        notebook = executed(name)
+    names = given.names or NAMES
+    with ThreadPoolExecutor(max(1, min(len(names), os.cpu_count() or 1))) as several:
+        # Each has a process of its own; whoever waits for one needs no core.
+        made = dict(zip(names, several.map(executed, names), strict=True))
+    for name, notebook in made.items():
         nbformat.write(notebook, given.out / f"{name}.ipynb")
         (given.out / f"{name}.md").write_text(page(notebook, given.out / f"{name}_files"), "utf-8")
         print(f"{name}: {given.out / name}.md", file=sys.stderr)

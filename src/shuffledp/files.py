@@ -121,6 +121,30 @@ def kind_of_document(document: Any) -> str | None:
     return next((kind for kind, needed in _KINDS.items() if needed <= keys), None)
 
 
+def other_version(parameter: str, found: Any, known: Any, otherwise: str = "") -> DataError:
+    """The refusal of a file that another version has written, and which this one would only guess at.
+
+    Args:
+        parameter: what carries the version, such as `plan.schema`.
+        found: the version that it names.
+        known: the version, or versions in words, that this program reads.
+        otherwise: what else can be done, in words after "or"; nothing where only that version helps.
+
+    >>> raise other_version("plan.schema", 2, 1, "plan again")
+    Traceback (most recent call last):
+        ...
+    shuffledp.errors.DataError: plan.schema must be 1, got 2: use the shuffledp that wrote it or a newer one, ...
+    """
+    way_out = "use the shuffledp that wrote it or a newer one"
+    if otherwise:
+        # What names no version at all is no file of another one.
+        is_version = isinstance(found, int) and not isinstance(found, bool)
+        way_out = f"{way_out}, or {otherwise}" if is_version else otherwise
+    # A text may be as long as whoever wrote it liked.
+    shown = found if isinstance(found, int | float | None) else str(found)[:40]
+    return DataError(parameter, shown, f"must be {known}", way_out)
+
+
 @contextmanager
 def whole_file(path: Path, *, parameter: str = "out") -> Iterator[BinaryIO]:
     """Open a binary file that appears under its name only when the block ends without an exception.

@@ -18,6 +18,15 @@ def test_a_server_that_ends_is_told_in_one_sentence_with_its_log(run, tmp_path, 
     assert "reported" not in err
 
 
+def test_a_demonstration_needs_nothing_that_draws(tmp_path, monkeypatch) -> None:
+    """As strangers have it who install nothing else."""
+    picture = tmp_path / "running-count.png"
+    assert demo_servers.drawn(picture, lambda path: path.touch()) == picture and picture.exists()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert demo_servers.drawn(picture, lambda path: pytest.fail("there is nothing to draw with")) is None
+    assert "pip install 'shuffledp[pictures]'" in demo_servers.picture_in_words(None)
+
+
 def test_a_server_that_is_slow_is_waited_for_and_then_named(tmp_path) -> None:
     with child([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE) as process:
         server = demo_servers.DemoServer("shuffler", process, tmp_path / "shuffler.log")

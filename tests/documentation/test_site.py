@@ -84,6 +84,25 @@ def test_the_site_is_built_without_a_warning_and_every_link_leads_somewhere(site
     assert "$" not in re.sub(r"<script.*?</script>", "", prose, flags=re.S)
 
 
+def test_formulas_are_drawn_and_none_is_refused(address: str) -> None:
+    """On the pages with most of them, and with the widest; MathJax draws what it cannot read in red."""
+    with chromium() as browser, tab(browser, address) as page:
+        for name in ("002-linear-bandits", "split-and-mix", "distribution-tests", "amplification"):
+            page.goto(f"{address}/theory/{name}.html")
+            page.wait_for_function("window.MathJax?.startup?.promise")
+            page.evaluate("MathJax.startup.promise.then(() => true)")
+            drawn, written = (
+                page.evaluate(f"document.querySelectorAll('{each}').length") for each in ("mjx-container", ".math")
+            )
+            assert drawn == written > 80, name
+            assert not page.evaluate("document.querySelectorAll('[data-mjx-error]').length"), name
+            wide = "[...document.querySelectorAll('div.math')].filter(each => each.scrollWidth > each.clientWidth + 1)"
+            assert not page.evaluate(f"{wide}.map(each => each.textContent)"), name
+        # A wrong twin, on the page as it is.
+        page.evaluate("MathJax.tex2chtmlPromise('\\\\frac{1}').then(made => { document.body.append(made) })")
+        assert page.evaluate("document.querySelectorAll('[data-mjx-error]').length")
+
+
 def test_ten_pages_keep_nobody_out(address: str) -> None:
     script = axe()
     with chromium() as browser:

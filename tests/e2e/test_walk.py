@@ -22,6 +22,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
 MOST_MEGABYTES = 310
+BARE_DEMO = ("demo", "--folder", "bare", "--users", "60", "--clients", "1")
 
 
 def run(*words: object, cwd: Path, code: int = 0, **more: str) -> str:
@@ -44,6 +45,8 @@ class Newcomer:
     bin: Path
     megabytes: float
     seconds: float
+    first: str
+    """What the live service says before anything optional is installed."""
 
     def types(self, command: str, code: int = 0) -> str:
         """What is seen after typing a command, in a folder with the tutorial's people."""
@@ -69,13 +72,14 @@ def newcomer(tmp_path_factory: pytest.TempPathFactory) -> Newcomer:
     run(*pip, "install", "--no-compile", *pins, wheel, cwd=folder)
     seconds = time.monotonic() - began
     bare = sum(path.stat().st_size for path in (folder / "clean").rglob("*") if path.is_file()) / 1e6
+    first = run(folder / "clean" / "bin" / "shuffledp", *BARE_DEMO, cwd=home)
     # The README's own line asks for tables and pictures as well.
     assert "pip install '.[tables,pictures]'" in README
     run(*pip, "install", "--no-compile", *pins, f"{wheel}[tables,pictures]", cwd=folder)
     people = home / "docs" / "tutorial"
     people.mkdir(parents=True)
     shutil.copy(ROOT / "docs" / "tutorial" / "people.csv", people)
-    return Newcomer(home, folder / "clean" / "bin", bare, seconds)
+    return Newcomer(home, folder / "clean" / "bin", bare, seconds, first)
 
 
 PEOPLE = "docs/tutorial/people.csv"
@@ -93,6 +97,12 @@ def test_01_it_is_small_and_is_what_was_installed(newcomer: Newcomer) -> None:
     assert newcomer.types("python -c 'import shuffledp; print(shuffledp.__file__)'").startswith(
         str(newcomer.bin.parent)
     )
+
+
+def test_01_the_live_service_needs_nothing_else(newcomer: Newcomer) -> None:
+    """As `uvx shuffledp demo` has it: without pictures, and with an answer."""
+    assert re.search(r"estimate .*among the first", newcomer.first) and "shuffledp[pictures]" in newcomer.first
+    assert not list((newcomer.folder / "bare").rglob("*.png"))
 
 
 def test_02_the_first_screen_says_where_to_begin(newcomer: Newcomer) -> None:

@@ -37,3 +37,9 @@ def numbers_in(folder: Path) -> list[int]:
         column = pq.read_table(path).column("ciphertext").to_pylist()
         found += [int.from_bytes(cell[1:5], "big") for cell in column]
     return found
+
+
+def messages_of_files(folder: Path) -> list[bytes]:
+    """A folder's ciphertexts, in their order."""
+    files = sorted(folder.glob("*.parquet"))
+    return [cell for path in files for cell in pq.read_table(path).column("ciphertext").to_pylist()]

@@ -92,6 +92,23 @@ def test_links_of_the_long_description_lead_to_files() -> None:
         make.linked("see [this](docs/nowhere.md)")
 
 
+def test_the_long_description_installs_from_the_index_and_asks_for_no_folder() -> None:
+    text = long_description()
+    assert "pip install 'shuffledp[tables,pictures]'" in text and "\n    uvx shuffledp demo " in text
+    assert "pip install '." not in text and "--from ." not in text
+    # The histogram's people are fetched from where the README's own folder has them.
+    (fetched,) = re.findall(r"curl --create-dirs -o (\S+) \S+/v\$HFPR_VERSION/(\S+)", text)
+    assert fetched[0] == fetched[1] and (ROOT / fetched[0]).is_file() and f"shuffledp histogram {fetched[0]}" in text
+
+
+def test_whoever_unpacks_the_source_has_what_the_documentation_and_the_tests_read() -> None:
+    included = PROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    for page in (ROOT / "docs").glob("*.md"):
+        for name in re.findall(r"^```\{file\} (\S+)$", page.read_text(), re.MULTILINE):
+            assert name in included, f"{page.name} shows {name}"
+    assert {"release", ".github", "CITATION.cff", "constraints.txt"} <= set(included)
+
+
 def test_which_versions_may_break_what() -> None:
     may_break = script("interface").may_break
     assert [may_break("0.1.4", each) for each in ("0.1.5", "0.2.0", "1.0.0")] == [False, True, True]

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from shuffledp.accounting.recorded import pair_document, pair_from_document
 from shuffledp.accounting.spending import Entry, Left, Spending, spent, what_is_left
 from shuffledp.errors import DataError, InfeasibleError, ParameterError
-from shuffledp.files import kind_of_document, locked, read_json, settle_name, whole_file
+from shuffledp.files import kind_of_document, locked, other_version, read_json, settle_name, whole_file
 from shuffledp.privacy import Privacy
 
 __all__ = ["LOCK_TIMEOUT", "SCHEMA", "Account", "Entry", "Ledger", "Left", "entry_document"]
@@ -85,12 +85,7 @@ class Account:
         if (kind := kind_of_document(document)) not in (None, "a ledger"):
             raise DataError("ledger", kind, "must be a ledger's file", "make it with `shuffledp ledger open`")
         if document.get("schema") != SCHEMA:
-            raise DataError(
-                "ledger.schema",
-                document.get("schema"),
-                f"must be {SCHEMA}",
-                "this version of shuffledp reads no other: use the one that wrote it",
-            )
+            raise other_version("ledger.schema", document.get("schema"), SCHEMA)
         _check_keys(document, _KEYS, "ledger")
         if document["state"] not in ("open", "closed"):
             raise DataError("ledger.state", document["state"], "must be open or closed", _RESTORE)

@@ -12,7 +12,16 @@ import typer
 from shuffledp.cli import demo_servers, options
 from shuffledp.cli.cascade_output import check_hops_asked
 from shuffledp.cli.demo_recommend import demo_recommend
-from shuffledp.cli.demo_servers import hop_folder, keep_running, new_folder, say_where, served, wait_until
+from shuffledp.cli.demo_servers import (
+    drawn,
+    hop_folder,
+    keep_running,
+    new_folder,
+    picture_in_words,
+    say_where,
+    served,
+    wait_until,
+)
 from shuffledp.cli.demo_train import demo_train
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting
@@ -88,8 +97,7 @@ def demo(
         counts, seen = mixing.json(path)["counts"], adding.json(path)
         last = adding.json(f"{path}/estimate")
         history = adding.json(f"{path}/history?limit=100000")["releases"]
-        picture = run / "running-count.png"
-        _draw(task, history, truth, picture)
+        picture = drawn(run / "running-count.png", lambda path: _draw(task, history, truth, path))
         document = {
             "schema": 1,
             "task_id": task.id,
@@ -148,7 +156,7 @@ def _show(task: "Task", said: dict[str, Any]) -> None:
         ("the other hops saw", "batches of the hop before, and no address" if said["hops"] else None),
         ("the analyzer saw", "randomized messages of full batches in random order; no sender, no arrival time"),
         ("took", f"{said['seconds']:.0f} s"),
-        ("picture", str(said["picture"])),
+        ("picture", picture_in_words(said["picture"])),
     ]
     show(facts("A private running count, live", rows))
     next_steps(

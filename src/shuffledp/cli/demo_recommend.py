@@ -8,7 +8,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.demo_people import PROCESSES, all_came, doors_of, prepared, shared_out, wait_for_model
-from shuffledp.cli.demo_servers import new_folder, served
+from shuffledp.cli.demo_servers import drawn, new_folder, picture_in_words, served
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting, working
 from shuffledp.privacy import Privacy
@@ -58,8 +58,7 @@ def demo_recommend(
     times, lost, clicks = _by_slot(came, slot, users)
     with working("simulating the others", shown=not as_json):
         curves = {name: _simulated(each, world) for name, each in policies.items()}
-    picture = run / "recommend.png"
-    _draw(picture, policy, curves, times, lost)
+    picture = drawn(run / "recommend.png", lambda path: _draw(path, policy, curves, times, lost))
     simulated = {name: _said(curve) for name, curve in curves.items()}
     document = {
         "schema": 1,
@@ -229,7 +228,7 @@ def _show(said: dict[str, Any]) -> None:
         ("the analyzer saw", "randomized messages of full batches in random order; no article, click or sender"),
         ("devices keep", "what anybody was shown, chose and clicked; whatever leaves them is randomized and encrypted"),
         ("took", f"{said['seconds']:.0f} s, {said['live_seconds']:.0f} of them live"),
-        ("picture", str(said["picture"])),
+        ("picture", picture_in_words(said["picture"])),
     ]
     show(facts("A recommender that learns live, in private", rows))
     another = "posterior" if said["choice"] == "confidence" else "confidence"

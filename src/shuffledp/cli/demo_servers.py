@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,19 @@ def new_folder(folder: Path) -> Path:
             continue
         return run
     raise ParameterError("folder", folder, "holds 10,000 runs", "delete some")
+
+
+def drawn(picture: Path, draw: Callable[[Path], None]) -> Path | None:
+    """The picture of a run, drawn; None where nothing is installed that draws: the numbers are the answer without."""
+    if find_spec("matplotlib") is None:
+        return None
+    draw(picture)
+    return picture
+
+
+def picture_in_words(picture: Path | None) -> str:
+    """Where the picture is, or how to get one the next time."""
+    return "none: pip install 'shuffledp[pictures]' draws one" if picture is None else str(picture)
 
 
 def _free_ports(count: int) -> list[int]:

@@ -11,7 +11,7 @@ import typer
 
 from shuffledp.cli import options
 from shuffledp.cli.demo_people import PROCESSES, all_came, all_models, doors_of, prepared, shared_out, wait_for_model
-from shuffledp.cli.demo_servers import new_folder, served
+from shuffledp.cli.demo_servers import drawn, new_folder, picture_in_words, served
 from shuffledp.cli.output import facts, next_steps, print_json, show
 from shuffledp.cli.progress import users_reporting, working
 from shuffledp.privacy import Privacy
@@ -66,8 +66,7 @@ def demo_train(
             for name, noisy in (("curator", True), ("free", False))
         }
         best = float(world.losses(np.array([world.truth]))[0])
-    picture = run / "train.png"
-    _draw(picture, solver, losses, others, best)
+    picture = drawn(run / "train.png", lambda path: _draw(path, solver, losses, others, best))
     document = {
         "schema": 1,
         "campaign_id": campaign.id,
@@ -195,7 +194,7 @@ def _show(said: dict[str, Any]) -> None:
         ("the shuffler saw", "addresses, and ciphertexts that only the analyzer can open; it kept no address"),
         ("the analyzer saw", "randomized messages of full batches in random order; no row, label or sender"),
         ("took", f"{said['seconds']:.0f} s, {said['live_seconds']:.0f} of them live"),
-        ("picture", str(said["picture"])),
+        ("picture", picture_in_words(said["picture"])),
     ]
     show(facts("A model learned live, in private", rows))
     next_steps(

@@ -127,21 +127,20 @@ def _gate(file: Path) -> "Gate":
 
 def _drawn(kept: Path, gate: "Gate", people: int) -> "list[PendingToken]":
     """Tokens that wait for their issuer: those of an interrupted command, or new ones, which are on disk before use."""
-    from shuffledp.files import settle_name, write_secret
+    from shuffledp.files import other_version, settle_name, write_secret
     from shuffledp.randomness import RandomBits
     from shuffledp.service.admission.requesting import PendingToken
 
     if kept.exists():
         try:
             document: Any = json.loads(kept.read_bytes())
-            known = (document["version"], document["task_id"], len(document["pending"])) == (
-                _VERSION,
-                gate.task_id,
-                people,
-            )
+            version = document["version"]
+            known = (version, document["task_id"], len(document["pending"])) == (_VERSION, gate.task_id, people)
             found = [PendingToken.from_document(each) for each in document["pending"]] if known else []
         except (OSError, ValueError, LookupError, TypeError):
-            found = []
+            version, found = _VERSION, []
+        if version != _VERSION:
+            raise other_version("pending.version", version, _VERSION, "name another -o")
         if not found:
             problem = f"must be of this task, for {people:,} people"
             way_out = "name another -o, or take the invitations that it was begun with"

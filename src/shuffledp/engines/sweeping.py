@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from shuffledp.engines.contract import Engine
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import plain
+from shuffledp.files import other_version, plain
 
 C = TypeVar("C")
 
@@ -115,7 +115,7 @@ def _line(line: bytes) -> dict[str, Any] | None:
         return None
     document: dict[str, Any] = json.loads(body)
     if document.get("schema") != _SCHEMA:
-        raise DataError("cells", document.get("schema"), f"must have schema {_SCHEMA}", "name another file")
+        raise other_version("cells.schema", document.get("schema"), _SCHEMA, "name another file")
     return document
 
 

@@ -24,7 +24,15 @@ from typing import Any
 
 from shuffledp.engines.keyed import JobKey
 from shuffledp.errors import DataError, JobStoppedError, ParameterError, ShuffleDPError, WorkLostError
-from shuffledp.files import destroy_file, is_of_the_system, locked, read_json, settle_name, write_secret
+from shuffledp.files import (
+    destroy_file,
+    is_of_the_system,
+    locked,
+    other_version,
+    read_json,
+    settle_name,
+    write_secret,
+)
 from shuffledp.jobs.manifest import MANIFEST, DataManifest
 
 SCHEMA = 1
@@ -271,6 +279,8 @@ def _no_room(out: Path, way_out: str) -> JobStoppedError:
 def _resumed(work: Path, asked: Mapping[str, Any]) -> JobKey:
     """The key of a job that was stopped, if it was asked the same of the same data."""
     again = f"remove {work} and begin again"
+    if (schema := _known(work).get("schema")) != SCHEMA:
+        raise other_version("job.schema", schema, SCHEMA, again)
     other = _differs(work, asked)
     if other is not None:
         problem = f"must be of the same job, and its {other} was another"

@@ -13,7 +13,7 @@ from typing import Any
 
 from shuffledp.engines.contract import Engine
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import read_json, whole_file
+from shuffledp.files import other_version, read_json, whole_file
 from shuffledp.jobs.parts import FilePart, LookedAt, Looking, joined
 from shuffledp.jobs.rows import (
     BYTES,
@@ -108,9 +108,7 @@ class DataManifest:
         document = read_json(path, "manifest", if_missing=_AGAIN, if_broken=_AGAIN)
         schema = document.get("schema") if isinstance(document, dict) else None
         if schema != SCHEMA:
-            raise DataError(
-                "manifest.schema", schema, f"must be {SCHEMA}", "use the version that wrote it, or make it again"
-            )
+            raise other_version("manifest.schema", schema, SCHEMA, _AGAIN)
         try:
             files = tuple(
                 DataFile(str(each["name"]), int(each["bytes"]), int(each["rows"]), str(each["sha256"]))

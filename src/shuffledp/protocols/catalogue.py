@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from shuffledp.errors import DataError, ParameterError, ShuffleDPError
-from shuffledp.files import kind_of_document, read_json
+from shuffledp.files import kind_of_document, other_version, read_json
 from shuffledp.protocols.family import Family, check_name
 from shuffledp.protocols.fields import alike
 from shuffledp.protocols.plan import SCHEMA, Plan
@@ -227,7 +227,7 @@ def _read_plan(document: Any, whole: bool) -> Plan:
     if (kind := kind_of_document(document)) not in (None, "a plan"):
         raise DataError("plan", kind, "must be a plan's document", "name the file that `shuffledp plan ... -o` wrote")
     if document.get("schema") != SCHEMA:
-        raise DataError("plan.schema", document.get("schema"), f"must be {SCHEMA}", _AGAIN)
+        raise other_version("plan.schema", document.get("schema"), SCHEMA, _AGAIN)
     family = PROTOCOLS.get(str(document.get("protocol")))
     if family is None:
         raise DataError("plan.protocol", document.get("protocol"), f"must be one of {', '.join(PROTOCOLS)}", _AGAIN)

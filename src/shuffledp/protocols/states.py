@@ -18,6 +18,7 @@ from typing import Any, Self
 import numpy as np
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import other_version
 
 SCHEMA = 1
 RESTORE = "restore it from a copy"
@@ -171,8 +172,10 @@ class State:
         Raises:
             DataError: the document is of another version, lacks a field, or has one that cannot be.
         """
-        if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        if not isinstance(document, Mapping) or "schema" not in document:
             raise DataError("state", type(document).__name__, f"must be an object with schema {SCHEMA}", RESTORE)
+        if document["schema"] != SCHEMA:
+            raise other_version("state.schema", document["schema"], SCHEMA, RESTORE)
         return cls(**read_fields(cls, document, "state", RESTORE))
 
     def belongs_to(self, fingerprint: str, kind: str) -> None:

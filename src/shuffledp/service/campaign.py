@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import kind_of_document, whole_file
+from shuffledp.files import kind_of_document, other_version, whole_file
 from shuffledp.learn.live.documents import learner_document, learner_from
 from shuffledp.learn.live.rows import DeviceRows
 from shuffledp.protocols.catalogue import plan_from_document
@@ -215,7 +215,7 @@ class Campaign(NamesRecipients):
             raise DataError("campaign", found, "must be a campaign", _AGAIN)
         found, known = document.get("version"), version_of(document)
         if found != known or document.get("suite") != SUITE_NAME:
-            raise DataError("campaign.version", found, f"must be {known}, with {SUITE_NAME}", _AGAIN)
+            raise other_version("campaign.version", found, f"{known}, with {SUITE_NAME}", _AGAIN)
         if canonical(document) != self.text:
             raise DataError("campaign", "another spelling", "must be the text that was created", "copy it unchanged")
         return dict(document)

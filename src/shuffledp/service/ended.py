@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from shuffledp.files import other_version
+
 VERSION = 1
 
 
@@ -58,4 +60,6 @@ class Ended:
         document: Any = json.loads(text)
         if not isinstance(document, dict) or set(document) != {"version", "ended", "task"}:
             return None
+        if document["version"] != VERSION:
+            raise other_version("ended.version", document["version"], VERSION)
         return cls(document["ended"], document["task"])

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import settle_name, write_secret
+from shuffledp.files import other_version, settle_name, write_secret
 from shuffledp.randomness import RandomBits
 from shuffledp.service.crypto import PrivateKey, PublicKey, SigningKey, VerifyingKey
 from shuffledp.service.tokens import OPEN, ROLES, Tokens
@@ -422,10 +422,6 @@ def key_document(file: Path, *versions: int) -> dict[str, Any]:
     version = document.get("version") if isinstance(document, dict) else None
     known = versions or (VERSION,)
     if version not in known:
-        raise DataError(
-            "keys.version",
-            version,
-            f"must be {' or '.join(map(str, known))} in {file.name}",
-            f"this version of shuffledp reads no other: {_MAKE}",
-        )
+        # New keys are no way out: what was encrypted to these could not be read any more.
+        raise other_version("keys.version", version, f"{' or '.join(map(str, known))} in {file.name}")
     return dict(document)

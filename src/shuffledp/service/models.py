@@ -7,11 +7,13 @@ now. It is public: any cache may keep it, and whoever has the campaign's documen
 import base64
 import binascii
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from shuffledp.errors import DataError
 from shuffledp.estimates import answer_document
+from shuffledp.files import other_version
 from shuffledp.protocols.learner import Cohort, DeviceStep, Round
 from shuffledp.service.campaign import Campaign
 from shuffledp.service.crypto import SigningKey
@@ -74,12 +76,12 @@ class Model:
         Raises:
             DataError: it describes none of this version.
         """
+        if isinstance(document, Mapping) and document.get("version", VERSION) != VERSION:
+            raise other_version("model.version", document["version"], VERSION)
         try:
-            if document["version"] != VERSION:
-                raise ValueError(f"version {document['version']}")
             place = document["round"]
             opened = None if place is None else OpenRound(**place)
-            whole = [document["number"]]
+            whole = [document["version"], document["number"]]
             if opened is not None:
                 whole += [opened.number, opened.seating, opened.first_slot, opened.end_slot]
             if not all(type(each) is int and each >= 0 for each in whole) or type(document["campaign"]) is not str:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 from shuffledp.errors import DataError
-from shuffledp.files import kind_of_document
+from shuffledp.files import kind_of_document, other_version
 from shuffledp.service.admission.private_tokens import Gate, Issuer
 from shuffledp.service.hops import ADMISSION_VERSION, version_with
 from shuffledp.service.routing import Routing, issuer_in
@@ -76,7 +76,9 @@ class RoundsRouting:
         """The routing that a JSON document describes."""
         again = "create the campaign again with this version"
         layouts = document.get("layouts") if isinstance(document, Mapping) else None
-        if not isinstance(layouts, list) or not layouts or document.get("version") not in (VERSION, ADMISSION_VERSION):
+        if isinstance(document, Mapping) and (found := document.get("version")) not in (VERSION, ADMISSION_VERSION):
+            raise other_version("routing.version", found, f"{VERSION} or {ADMISSION_VERSION}", again)
+        if not isinstance(layouts, list) or not layouts:
             raise DataError("routing.layouts", type(layouts).__name__, "must be a list of routings", again)
         rounds = document.get("rounds")
         if type(rounds) is not int or not 1 <= rounds < 10**15:
@@ -84,8 +86,8 @@ class RoundsRouting:
         if not isinstance(document.get("drops"), bool):
             raise DataError("routing.drops", document.get("drops"), "must be true or false", again)
         issuer = issuer_in(document)
-        found = map(Routing.from_document, layouts)
-        return cls(rounds, tuple(replace(each, issuer=issuer) for each in found), document["drops"])
+        each_layout = map(Routing.from_document, layouts)
+        return cls(rounds, tuple(replace(each, issuer=issuer) for each in each_layout), document["drops"])
 
 
 def round_id(campaign_id: str, number: int, layout: int) -> str:

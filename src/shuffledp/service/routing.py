@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
+from shuffledp.files import other_version
 from shuffledp.schedules.batches import BatchSchedule
 from shuffledp.schedules.combinatorial import combinatorial_schedule, ending_schedule, slots, whole_slots
 from shuffledp.schedules.joined import joined_batches
@@ -356,8 +357,8 @@ class Routing(BatchLayout):
         again = "create the task again with this version"
         version = document.get("version") if isinstance(document, Mapping) else None
         if version not in (VERSION, CASCADE_VERSION, ADMISSION_VERSION) or isinstance(version, bool):
-            problem = f"must be {VERSION}, {CASCADE_VERSION} in a cascade, or {ADMISSION_VERSION} with an issuer"
-            raise DataError("routing.version", version, problem, again)
+            known = f"{VERSION}, {CASCADE_VERSION} in a cascade, or {ADMISSION_VERSION} with an issuer"
+            raise other_version("routing.version", version, known, again)
         issuer = issuer_in(document)
         is_cascade = version == CASCADE_VERSION or (issuer is not None and "layers" in document)
         place = {name: document.get(name) for name in _CASCADE if is_cascade}

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import kind_of_document, whole_file
+from shuffledp.files import kind_of_document, other_version, whole_file
 from shuffledp.protocols.catalogue import live_method, plan_from_document
 from shuffledp.protocols.domains.domain import Categories
 from shuffledp.protocols.plan import Plan
@@ -146,7 +146,7 @@ class Task(NamesRecipients):
         version = document.get("version") if isinstance(document, dict) else None
         known = version_of(document)
         if version != known or document.get("suite") != SUITE_NAME:
-            raise DataError("task.version", version, f"must be {known}, with {SUITE_NAME}", again)
+            raise other_version("task.version", version, f"{known}, with {SUITE_NAME}", again)
         if canonical(document) != self.text:
             raise DataError("task", "another spelling", "must be the text that was created", "copy the file unchanged")
         return dict(document)

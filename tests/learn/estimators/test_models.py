@@ -74,7 +74,7 @@ def document(data) -> dict:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"schema": 3}, "must have schema 2, got 3"),
+        ({"schema": 3}, "must be 1 or 2, got 3: use the shuffledp that wrote it"),
         ({"kind": "plan"}, "of the kind shuffledp-linear-model"),
         ({"intercept": 7.0}, "must have its own fingerprint"),
         ({"coefficients": [0.0, 1.0]}, "must have its own fingerprint"),

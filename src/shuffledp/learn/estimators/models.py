@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 
 from shuffledp.errors import DataError, ParameterError
-from shuffledp.files import kind_of_document, whole_file
+from shuffledp.files import kind_of_document, other_version, whole_file
 from shuffledp.learn.estimators.preparation import Preparation
 from shuffledp.learn.fit_register import REGISTER
 from shuffledp.protocols.states import (
@@ -214,7 +214,7 @@ class LinearModel:
             raise DataError("model", found, f"must be an object of the kind {KIND}", _WAY_OUT)
         schema = document.get("schema")
         if schema not in (1, SCHEMA):
-            raise DataError("model", schema, f"must have schema {SCHEMA}", "fit it with this version")
+            raise other_version("model.schema", schema, f"1 or {SCHEMA}")
         content = {key: value for key, value in document.items() if key != "fingerprint"}
         if document.get("fingerprint") != fingerprint_of(content):
             raise DataError("model", document.get("fingerprint"), "must have its own fingerprint", _WAY_OUT)

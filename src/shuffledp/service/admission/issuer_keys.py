@@ -64,8 +64,9 @@ def load_issuer_key(folder: Path) -> RSAPrivateKey:
     """What an issuer signs with; refused if anybody but its owner may read it, or if it is not the public half's."""
     file = folder / ISSUER_PRIVATE
     check_private(file, "keys")
+    secret = key_document(file).get(_SECRET)
     try:
-        found = load_der_private_key(from_base64url(str(key_document(file).get(_SECRET))), None)
+        found = load_der_private_key(from_base64url(str(secret)), None)
     except (ValueError, TypeError):
         found = None
     if not isinstance(found, RSAPrivateKey) or TokenKey.of(found.public_key()) != load_issuer(folder).key:

@@ -15,6 +15,7 @@ from typing import Any, Self
 import numpy as np
 
 from shuffledp.errors import BatchError, DataError
+from shuffledp.files import other_version
 from shuffledp.messages import Batch
 from shuffledp.protocols.plan import Plan
 from shuffledp.protocols.tallies import Tally
@@ -166,7 +167,7 @@ def _header(body: bytes) -> tuple[dict[str, Any], int]:
     except (struct.error, ValueError, TypeError, KeyError, RecursionError):
         raise DataError("result", "something else", "must be what was found in a piece", _AGAIN) from None
     if version != VERSION:
-        raise DataError("result.version", version, f"must be {VERSION}", _AGAIN)
+        raise other_version("result.version", version, VERSION, _AGAIN)
     return dict(header), place
 
 

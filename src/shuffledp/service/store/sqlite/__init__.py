@@ -44,7 +44,7 @@ def inspect_store(path: str) -> Inspected:
     label, condition = read_label(file)
     known = [each.LABEL for each in (shuffler, analyzer, outbox)]
     if label not in known:
-        way_out = f"this version reads {', '.join(known)}"
+        way_out = f"this version reads {', '.join(known)}: use the shuffledp that made it"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
     routings: list[str] = []
     if label == shuffler.LABEL:

@@ -160,7 +160,7 @@ class SqliteStore(GroupCommit[R]):
             raise DataError(self._parameter, str(self.path), problem, "name another file") from None
         if found != label:
             is_other_role = found.partition(" ")[0] != label.partition(" ")[0]
-            way_out = "name another file" if is_other_role else "name another file, or use the program of its version"
+            way_out = "name another file" if is_other_role else "use the shuffledp that made it, or name another file"
             raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
 
     def has_room(self) -> bool:
