@@ -59,7 +59,7 @@ def local() -> Iterator[LocalEngine]:
         yield engine
 
 
-@pytest.mark.parametrize("parts", [1, 2, 16])
+@pytest.mark.parametrize("parts", [pytest.param(1, marks=pytest.mark.sweep), 2, 16])
 def test_the_same_bits_as_here_by_any_number_of_parts(cluster: Cluster, local: LocalEngine, parts: int) -> None:
     some = [(number, 2_000 // parts + number) for number in range(parts)]
     assert exchanged(cluster.engine, Dealing, parts=some) == exchanged(local, Dealing, parts=some)

@@ -37,7 +37,8 @@ OPERATIONS = [
     for method in methods
 ]
 # Requests of each kind; together at least 2,000 in each run.
-GENERATED, GARBAGE = 60, 1000
+# Of every operation, right ones and wrong ones; the sweep goes on where the suite ends.
+GENERATED, SWEPT, GARBAGE = 24, 60, 1000
 
 
 def operation(server: str, method: str, path: str) -> dict[str, Any]:
@@ -249,13 +250,14 @@ def content_of(case: Any) -> bytes:
         return b""
 
 
+@pytest.mark.parametrize("count", [GENERATED, pytest.param(SWEPT, marks=pytest.mark.sweep)])
 @pytest.mark.parametrize("server", SERVERS)
-def test_requests_made_from_the_document(server: str, served: tuple[Any, Task]) -> None:
+def test_requests_made_from_the_document(server: str, count: int, served: tuple[Any, Task]) -> None:
     service, task = served
     watch, choose = Watch(), random.Random(3)
     clients = {role: service.at(server, role) for role in (None, *ROLES)}
     for mode in GenerationMode:
-        for case in cases_of(server, mode, GENERATED):
+        for case in cases_of(server, mode, count):
             path = case.formatted_path
             given_id = case.path_parameters.get("task_id") if case.path_parameters else None
             if given_id is not None and choose.random() < 0.7:
@@ -270,7 +272,7 @@ def test_requests_made_from_the_document(server: str, served: tuple[Any, Task]) 
             client = clients[choose.choice([*ROLES, "admin", "admin", None])]
             content = content_of(case) if case.media_type else None
             watch.check(server, client.request(case.method, path, params=query, headers=headers, content=content))
-    assert watch.requests > 5 * GENERATED, watch.requests
+    assert watch.requests > 5 * count, watch.requests
     assert len({status for *_, status in watch.seen}) > 4
 
 

@@ -12,7 +12,7 @@ from shuffledp.service.wire import CIPHERTEXT_BYTES
 SEEDS, STEPS = 2, 250
 
 
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.sweep) for seed in range(1, SEEDS))])
 def test_nothing_is_lost_or_doubled_by_three_shufflers_of_which_some_die(
     postgresql: Server, tmp_path: Path, seed: int
 ) -> None:

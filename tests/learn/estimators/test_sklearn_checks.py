@@ -54,14 +54,15 @@ def is_too_few(error: BaseException | None) -> bool:
     return False
 
 
+# Every model is in one of the two, and both are of classes and of numbers; the others are a sweep.
 @pytest.mark.usefixtures("unrehearsed")
 @pytest.mark.parametrize(
     "estimator",
     [
         ShuffleLogisticRegression(**NORM),
-        ShuffleLinearSVC(**NORM),
+        pytest.param(ShuffleLinearSVC(**NORM), marks=pytest.mark.sweep),
         ShuffleRidge(**NORM, **NUMBERS),
-        ShuffleHuberRegressor(**NORM, **NUMBERS),
+        pytest.param(ShuffleHuberRegressor(**NORM, **NUMBERS), marks=pytest.mark.sweep),
         ShufflePoissonRegressor(**NORM, max_target=5.0),
     ],
     ids=lambda each: type(each).__name__,
@@ -76,9 +77,9 @@ def test_what_fails_at_epsilon_one_has_fewer_people_than_one_batch(estimator) ->
 @pytest.mark.parametrize(
     "estimator",
     [
-        ShuffleLogisticRegression(**HARDLY_PRIVATE),
+        pytest.param(ShuffleLogisticRegression(**HARDLY_PRIVATE), marks=pytest.mark.sweep),
         ShuffleLinearSVC(**HARDLY_PRIVATE),
-        ShuffleRidge(**HARDLY_PRIVATE, **NUMBERS, **FEW),
+        pytest.param(ShuffleRidge(**HARDLY_PRIVATE, **NUMBERS, **FEW), marks=pytest.mark.sweep),
         ShuffleHuberRegressor(**HARDLY_PRIVATE, **NUMBERS, **FEW),
         ShufflePoissonRegressor(**HARDLY_PRIVATE, max_target=5.0),
     ],
