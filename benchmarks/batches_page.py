@@ -109,7 +109,7 @@ def generated(document: Mapping[str, Any], prices: Prices = PRICES) -> str:
     return "\n".join(
         (
             f"Measured with `benchmarks/batches.py` on {document['date']}: {document['machine']}. Seconds are of "
-            "CPU, as other work ran on the machine; the disk's figure is of the clock, and what it can do at least.",
+            "CPU, whatever else runs; the disk's figure is of the clock, and what it can do at least.",
             "",
             "| one core | microseconds a message |",
             "| --- | --- |",

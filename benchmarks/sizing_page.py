@@ -155,8 +155,8 @@ def generated(document: Mapping) -> str:
     analyzers = math.ceil(most * MESSAGES[-1] * sizing.opening / cores)
     shufflers = math.ceil(most * sizing.shuffler_seconds(MESSAGES[-1], alone=False))
     measured = (
-        f"Measured with `benchmarks/sizing.py` on {document['date']}: {document['machine']}. Seconds are of CPU, as "
-        "other work ran on the machine; the disk's two figures are of the clock, and what it can do at least: an fsync "
+        f"Measured with `benchmarks/sizing.py` on {document['date']}: {document['machine']}. Seconds are of CPU, "
+        "whatever else runs; the disk's two figures are of the clock, and what it can do at least: an fsync "
         f"took {1e3 * sizing.fsync:.2g} ms, {sizing.bandwidth / 1e6:,.0f} MB a second were durable. A message has "
         f"{sizing.message_bytes} bytes on the wire; for each byte that arrives the shuffler's disk is given "
         f"{sizing.written:.2g}."

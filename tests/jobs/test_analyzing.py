@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from harness.messages import write_ciphertexts
 from harness.sealed import Sealed, write_sealed
-from shuffledp.accounting.ledger import Ledger
+from shuffledp.accounting.ledger import Entry, Ledger
 from shuffledp.engines import LocalEngine
 from shuffledp.errors import BatchError, InfeasibleError, ParameterError, TooFewReportsError
 from shuffledp.jobs import analyzing, tallying
@@ -25,12 +26,15 @@ from shuffledp.messages import Batch, Reports
 from shuffledp.privacy import Privacy
 from shuffledp.protocols.binary_sum import BinarySum
 from shuffledp.protocols.catalogue import PROTOCOLS
+from shuffledp.protocols.ledger_entries import entry_of
 from shuffledp.protocols.plan import Plan
 from shuffledp.randomness import RandomBits
+from shuffledp.service.charging import entry_of_served
 from shuffledp.service.crypto import PrivateKey
 from shuffledp.service.task import Task
 
 PRIVACY = Privacy(1, 1e-6)
+NOW = datetime.now(UTC)
 
 
 def written(folder: Path, reports: Reports, pieces: int = 3) -> Path:
@@ -199,16 +203,17 @@ def test_a_budget_is_charged_once_before_anything_is_counted(
     source, ledger = written(tmp_path / "in", reports), tmp_path / "panel.json"
     Ledger.open(ledger, "panel", Privacy(1.5, 1e-5))
 
-    def charged(asked: Any, folder: Path = source) -> list[str]:
+    def charged(asked: Entry, folder: Path = source) -> list[str]:
         analyzed(folder, plan, reports=200, charge=lambda messages: charge_data(ledger, asked, messages))
         return [entry.description for entry in Ledger.load(ledger).account.entries]
 
-    assert [words.partition(" ")[0] for words in charged(plan)] == ["messages"] and len(charged(plan)) == 1
+    first = entry_of(plan, NOW)
+    assert [words.partition(" ")[0] for words in charged(first)] == ["messages"] and len(charged(first)) == 1
     # Other messages of the same plan are another question, and so is a task.
     others = written(tmp_path / "others", reports, pieces=2)
     task = Task.create(plan, PrivateKey.generate().public, bits=RandomBits.secure(), allow_unbounded=True)
     monkeypatch.setattr(analyzing, "TallyingPart", None)
-    for asked, folder in ((plan, others), (task, source)):
+    for asked, folder in ((entry_of(plan, NOW), others), (entry_of_served(task), source)):
         with pytest.raises(InfeasibleError, match="budget"):
             charged(asked, folder)
 
@@ -230,7 +235,7 @@ def test_other_messages_of_a_task_are_charged_again(tmp_path: Path) -> None:
             tmp_path / name,
             sealed.task.plan,
             task_id=sealed.task.id,
-            charge=lambda messages: now.append(charge_data(ledger, sealed.task, messages)),
+            charge=lambda messages: now.append(charge_data(ledger, entry_of_served(sealed.task), messages)),
         )
         assert found.release.time == 40
         # What an opened data set says of itself is not lost in a shuffle.
@@ -246,7 +251,12 @@ def test_another_plan_or_column_is_charged_again(tmp_path: Path) -> None:
     Ledger.open(ledger, "panel", Privacy(100, 1e-3))
     cheap, dear = (BinarySum.plan(users=200, privacy=Privacy(each, 1e-6), method="coins") for each in (0.5, 2))
     assert cheap.messages_per_user_max > dear.messages_per_user_max
-    assert [charge_data(ledger, plan, "ab" * 32) for plan in (cheap, dear, cheap, dear)] == [True, True, False, False]
+    assert [charge_data(ledger, entry_of(plan, NOW), "ab" * 32) for plan in (cheap, dear, cheap, dear)] == [
+        True,
+        True,
+        False,
+        False,
+    ]
     folder = tmp_path / "in"
     folder.mkdir()
     pq.write_table(pa.table({"payload": [1, 0], "other": [0, 1]}), folder / "0.parquet")
@@ -267,6 +277,6 @@ def test_of_two_who_charge_at_once_one_does(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(Ledger, "load", load_together)
     with ThreadPoolExecutor(2) as pool:
-        charging = [pool.submit(charge_data, ledger, plan, "ab" * 32) for _ in range(2)]
+        charging = [pool.submit(charge_data, ledger, entry_of(plan, NOW), "ab" * 32) for _ in range(2)]
         assert sorted(each.result(timeout=60) for each in charging) == [False, True]
     assert len(load(ledger).account.entries) == 1

@@ -91,7 +91,7 @@ class Entry:
         )
 
     def claim_only(self) -> "Entry":
-        """The same question with nothing but its claim."""
+        """Nothing but the claim of this question."""
         return replace(self, pair=ClaimPair(self.claim), extra_delta=0.0)
 
     def __post_init__(self) -> None:

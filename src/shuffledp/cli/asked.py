@@ -168,7 +168,7 @@ class Asked:
         return " ".join(filter(None, typed.values()))
 
     def with_data_as_domain(self, file: Path, column: str | None, *, public: bool) -> "Asked":
-        """The same, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
+        """As asked, where the domain is said to be what occurs in the file itself: it is read, if that is no secret."""
         from shuffledp.cli.domains import is_from_data, occurring
 
         domain = self.typed.get("domain")

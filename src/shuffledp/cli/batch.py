@@ -168,18 +168,22 @@ def batch_analyze(
 ) -> None:
     """The estimate from all messages, with its error; people who are too few are refused."""
     from dataclasses import asdict
+    from datetime import UTC, datetime
 
     from shuffledp.cli.estimate import tell_estimate
     from shuffledp.errors import ParameterError
     from shuffledp.jobs.analyzing import analyze_files
     from shuffledp.jobs.charging import charge_data
     from shuffledp.protocols.catalogue import load_plan
+    from shuffledp.protocols.ledger_entries import entry_of
+    from shuffledp.service.charging import entry_of_served
     from shuffledp.service.task import Task
 
     if (plan_file is None) == (task_file is None):
         raise ParameterError("plan", plan_file, "or --task must be given, and not both", "add one of the two")
     task = None if task_file is None else Task.load(task_file)
     plan = task.plan if task is not None else load_plan(plan_file)  # type: ignore[arg-type]
+    asked = entry_of(plan, datetime.now(UTC)) if task is None else entry_of_served(task)
     with engine.open() as opened, shown_progress(shown=not as_json) as progress:
         found = analyze_files(
             source,
@@ -189,7 +193,7 @@ def batch_analyze(
             column=column,
             label=label,
             reports=reports,
-            charge=None if ledger is None else lambda messages: charge_data(ledger, task or plan, messages),
+            charge=None if ledger is None else lambda messages: charge_data(ledger, asked, messages),
             progress=progress,
         )
     newest = asdict(found.release)
@@ -228,14 +232,14 @@ def ignored(source: Path) -> dict[str, list[str]]:
 
 
 def told_ignored(source: Path) -> list[tuple[str, str | None]]:
-    """The same in words."""
+    """Files that were left out, in words."""
     names = ignored(source).get("ignored_files", [])
     why = "names that begin with _ or a dot are none of the data"
     return [("files left out", f"{len(names):,}, such as {names[0]}: {why}")] if names else []
 
 
 def told(out: Path, manifest: "DataManifest") -> list[tuple[str, str | None]]:
-    """The same in words."""
+    """What was written, in words."""
     size = sum(file.size for file in manifest.files)
     files = "1 file" if len(manifest.files) == 1 else f"{len(manifest.files):,} files"
     return [

@@ -63,7 +63,7 @@ class Said:
         return str(self.context.command_path).partition(" ")[2]
 
     def again(self, *more: str, without: Collection[str] = ()) -> str:
-        """The same command on the same data.
+        """What was typed, for the same data.
 
         Args:
             *more: words to add.
