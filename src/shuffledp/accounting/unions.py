@@ -51,14 +51,14 @@ def gaussian_union_of(deviations: Callable[[int, int], Floats], count: int, fail
     high = largest * -float(special.ndtri(failure / 4 / count))
     if not low < high:
         return high
-    tails = _Tails(stretches, count, largest)
+    tails = _TailsOfMany(stretches, count, largest)
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if tails.are_within(middle, failure) else (middle, high)
     return high
 
 
-class _Tails:
+class _TailsOfMany:
     """How often a bound is passed, by any of them."""
 
     def __init__(self, stretches: Callable[[], Iterable[Floats]], count: int, largest: float) -> None:
