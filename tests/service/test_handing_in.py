@@ -128,7 +128,7 @@ def test_many_bytes_are_not_accepted_by_the_loop() -> None:
     store = Store()
     store.may_go_on.set()
     uploads = uploads_to(store)
-    for sizes in ([100] * 500, [100] * 501, [1 << 20], [1 << 19, 1 << 20]):
+    for sizes in ([100] * 500, [100] * 501, [1 << 20] * 2, [1 << 20, 1 << 20, 1]):
         uploads.accept_all([Told().upload(*sizes)])
     assert store.roads == ["here", "queue", "here", "queue"]
 

@@ -25,7 +25,7 @@ Answered = Callable[[Outcome], None]
 Upload = tuple[str, list[SentReport], Answered]
 _task_of = itemgetter(0)
 # An event loop that accepts more at once itself would keep others waiting.
-_MOST_HERE, _MOST_BYTES_HERE = 500, 1 << 20
+_MOST_HERE, _MOST_BYTES_HERE = 500, 2 << 20
 
 
 @dataclass(slots=True, eq=False)
