@@ -182,6 +182,23 @@ class Watched:
         return getattr(self._inner, name)
 
 
+class SlowDisk:
+    """A connection whose commits wait until the disk is let go."""
+
+    def __init__(self, inner: sqlite3.Connection) -> None:
+        self.inner = inner
+        self.is_reached, self.may_end = threading.Event(), threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def execute(self, query: str, *given: Any) -> Any:
+        if query == "COMMIT":
+            self.is_reached.set()
+            assert self.may_end.wait(10.0)
+        return self.inner.execute(query, *given)
+
+
 def watch(store: SqliteStore[Any]) -> Watched:
     """Put a watched connection in the place of the store's own."""
     watched = Watched(store._writer)

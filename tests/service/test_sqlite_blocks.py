@@ -8,7 +8,7 @@ import pytest
 
 from shuffledp.randomness import RandomBits
 from shuffledp.service.store import open_shuffler_store
-from shuffledp.service.store.contract import Lease
+from shuffledp.service.store.contract import BatchPart, Lease
 from shuffledp.service.wire import new_id, new_seat
 
 TASK, OTHER = "ab" * 32, "cd" * 32
@@ -50,3 +50,24 @@ def test_every_report_of_a_commit_is_remembered_and_its_seat_gone(tmp_path: Path
             assert records.counts(TASK).reports == count
 
         store.read(look)
+
+
+@pytest.mark.parametrize("count", [1, 16, 17, 40])
+def test_every_part_of_a_commit_is_in_its_batch(tmp_path: Path, count: int) -> None:
+    """Also where a statement fills one batch twice, the next one goes on with it, and the batch was begun before."""
+    kept: dict[str, list[BatchPart]] = {"a": [], "b": [], "c": []}
+    with closing(open_shuffler_store(tmp_path / "s.db")) as store:
+        store.write(lambda records: records.add_task(TASK, "{}"))
+        for commit in range(2):
+            parts = []
+            for number in range(count):
+                name = "abcb"[number % 4]
+                body = bytes([commit, number, *range(number)])
+                parts.append(BatchPart(name, len(kept[name]), 1 + number % 3, 1000, body))
+                kept[name].append(parts[-1])
+            store.write(lambda records, given=parts: records.keep(TASK, [], [], given))
+        fills = {each.batch_id: each.reports for each in store.read(lambda records: records.open_batches(TASK))}
+        assert fills == {name: sum(part.reports for part in some) for name, some in kept.items() if some}
+        for name in fills:
+            found = store.read(lambda records, name=name: records.parts(TASK, name))
+            assert found == [part.body for part in kept[name]]

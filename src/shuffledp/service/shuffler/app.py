@@ -104,7 +104,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
     def __init__(self, server: ShufflerServer, tokens: Tokens, gateway: "Gateway | None" = None) -> None:
         super().__init__(server)
         self._tokens = tokens
-        self._commits = _Commits(server)
+        self._commits: _Commits | None = None
         self._gateway = gateway
         # For how many tasks and campaigns it was computed.
         self._longest = ((-1, -1), 0)
@@ -241,7 +241,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         if not is_id(report_id):
             raise RefusedError(BAD_REQUEST, f"a report's id is {ID_BYTES} bytes in lower-case hexadecimal: draw one.")
         seat, body = split_single_body(await read_body(request, longest + ID_BYTES))
-        [answer] = await self._commits.accept(task_id, [SentReport(report_id, seat, body)])
+        [answer] = await self._accept(task_id, [SentReport(report_id, seat, body)])
         if isinstance(answer, RefusedError):
             raise answer
         return Response(*((_NEW, 201) if answer.new else (_KNOWN, 200)), media_type=JSON)
@@ -257,7 +257,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
         reports = list(islice(unpack_upload(body), MOST_REPORTS_AN_UPLOAD + 1))
         if len(reports) > MOST_REPORTS_AN_UPLOAD:
             raise RefusedError(TOO_LARGE, f"an upload holds at most {MOST_REPORTS_AN_UPLOAD} reports: send fewer.")
-        answers = await self._commits.accept(task_id, reports)
+        answers = await self._accept(task_id, reports)
         results = []
         for report, answer in zip(reports, answers, strict=True):
             result: dict[str, Any] = {"report_id": report.report_id}
@@ -267,6 +267,14 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
                 result["status"] = 201 if answer.new else 200
             results.append(result)
         return JSONResponse({"results": results})
+
+    async def _accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
+        """What becomes of the reports, once that is on disk."""
+        loop, commits = asyncio.get_running_loop(), self._commits
+        if commits is None or commits.loop is not loop:
+            # A loop that was closed can wake nobody up, nor can another loop's thread.
+            commits = self._commits = _Commits(self.server, loop)
+        return await commits.accept(task_id, reports)
 
     def _as_gateway(self) -> "Gateway":
         if self._gateway is None:
@@ -311,13 +319,13 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
 
 class _Commits:
-    """Hands uploads to the store, and what it has done to the event loop: one wake-up for many each way.
+    """Hands one event loop's uploads to the store, and to it what became of them: one wake-up for many each way.
 
     While some are on their way to the disk, others arrive: they are handed in together when those are there.
     """
 
-    def __init__(self, server: ShufflerServer) -> None:
-        self._server = server
+    def __init__(self, server: ShufflerServer, loop: asyncio.AbstractEventLoop) -> None:
+        self._server, self.loop = server, loop
         self._arrived: list[Upload] = []
         self._accepting: Accepting | None = None
         self._done: deque[tuple[Waiter, Outcome]] = deque()
@@ -325,12 +333,11 @@ class _Commits:
 
     async def accept(self, task_id: str, reports: list[SentReport]) -> list[Answer]:
         """What becomes of the reports, once that is on disk; who is gone by then is not told."""
-        loop = asyncio.get_running_loop()
-        waiter: Waiter = loop.create_future()
-        self._arrived.append((task_id, reports, partial(self._answered, loop, waiter)))
+        waiter: Waiter = self.loop.create_future()
+        self._arrived.append((task_id, reports, partial(self._answered, waiter)))
         if not self._is_handing_in and self._is_free():
+            self.loop.call_soon(self._hand_in)
             self._is_handing_in = True
-            loop.call_soon(self._hand_in)
         return await waiter
 
     def _hand_in(self) -> None:
@@ -342,14 +349,14 @@ class _Commits:
 
     def _is_free(self) -> bool:
         """Whether nothing of this loop is on its way to the disk."""
-        return self._accepting is None or self._accepting.done()
+        return self._accepting is None or self._accepting.is_done
 
-    def _answered(self, loop: asyncio.AbstractEventLoop, waiter: Waiter, answers: Outcome) -> None:
+    def _answered(self, waiter: Waiter, answers: Outcome) -> None:
         self._done.append((waiter, answers))
         if not self._is_waking:
             self._is_waking = True
             try:
-                loop.call_soon_threadsafe(self._hand_over)
+                self.loop.call_soon_threadsafe(self._hand_over)
             except Exception:
                 # The loop was closed, and nobody waits any more; or there is no memory, and the next one wakes it.
                 self._is_waking = False
@@ -357,13 +364,15 @@ class _Commits:
     def _hand_over(self) -> None:
         # Before looking: what is appended from here on wakes the loop again.
         self._is_waking = False
-        # First of all, so that the disk has something to do.
-        self._hand_in()
-        while self._done:
-            waiter, answers = self._done.popleft()
-            if waiter.done():
-                continue
-            if isinstance(answers, BaseException):
-                waiter.set_exception(answers)
-            else:
-                waiter.set_result(answers)
+        try:
+            # First of all, so that the disk has something to do.
+            self._hand_in()
+        finally:
+            while self._done:
+                waiter, answers = self._done.popleft()
+                if waiter.done():
+                    continue
+                if isinstance(answers, BaseException):
+                    waiter.set_exception(answers)
+                else:
+                    waiter.set_result(answers)

@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 from typing import Protocol
@@ -24,10 +25,37 @@ Answered = Callable[[Outcome], None]
 Upload = tuple[str, list[SentReport], Answered]
 _task_of = itemgetter(0)
 # An event loop that accepts more at once itself would keep others waiting.
-_MOST_HERE = 500
+_MOST_HERE, _MOST_BYTES_HERE = 500, 2 << 20
 
-Accepting = Future[tuple[list[Answer], bool]]
-"""Is done when uploads are accepted, or refused."""
+
+@dataclass(slots=True, eq=False)
+class Accepting:
+    """Uploads that share a commit.
+
+    Attributes:
+        uploads: whose, in the order of their answers.
+        is_done: whether they were accepted or refused; true before the first of them is told.
+    """
+
+    uploads: list[Upload] = field(default_factory=list)
+    is_done: bool = False
+
+    def tell_all(self, answers: Outcome) -> None:
+        """All have the same outcome."""
+        self.is_done = True
+        for upload in self.uploads:
+            _tell(upload, answers)
+        self.uploads = []
+
+    def tell_each(self, answers: list[Answer]) -> None:
+        """These are the answers to all reports, in the order of the uploads."""
+        self.is_done, place = True, 0
+        for upload in self.uploads:
+            end = place + len(upload[1])
+            _tell(upload, answers[place:end])
+            place = end
+        # Whoever looks whether it is done keeps no report.
+        self.uploads = []
 
 
 class Accept(Protocol):
@@ -49,68 +77,70 @@ class Uploads:
     def __init__(self, store: ShufflerStore, accept: Accept, accepted: Callable[[int, bool], None]) -> None:
         self._store, self._accept, self._accepted = store, accept, accepted
         self._arriving = threading.Lock()
-        self._arrived: list[Upload] = []
-        self._accepting: Accepting = Future()
+        # Those that the store has not come to yet.
+        self._open: Accepting | None = None
 
     def accept_all(self, uploads: list[Upload]) -> Accepting:
         """Accept several uploads' reports; each upload's answers are told to its own function after the commit.
 
         Returns:
-            What is done when the commit of these uploads is.
+            What is done when the commit of these uploads is; those of other threads may share it.
         """
         with self._arriving:
-            is_first = not self._arrived
-            self._arrived += uploads
+            is_first = self._open is None
+            accepting = self._open = self._open or Accepting()
+            accepting.uploads += uploads
         if is_first:
             try:
-                self._accepting = self._accept_together(sum(len(reports) for _, reports, _ in uploads))
+                self._accept_together(accepting, _is_small(uploads))
             except BaseException as failed:
                 # Nobody will come for them, and the next must be the first again.
-                _tell_all(self._take(), failed)
+                self._close(accepting)
+                accepting.tell_all(failed)
                 raise
-        return self._accepting
+        return accepting
 
-    def _take(self) -> list[Upload]:
+    def _close(self, accepting: Accepting) -> None:
+        """Whoever comes from now on is in another commit."""
         with self._arriving:
-            taken, self._arrived = self._arrived, []
-        return taken
+            if self._open is accepting:
+                self._open = None
 
-    def _accept_together(self, count: int) -> Accepting:
-        """Accept all reports, about so many, that have arrived when the store comes to it; answer after the commit."""
-        taken: list[Upload] = []
+    def _accept_together(self, accepting: Accepting, is_small: bool) -> None:
+        """Accept all reports that have arrived when the store comes to it; answer after the commit."""
 
         def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
-            # By task: a stable sort, so that the answers are in the order of `taken`. A store may run this again if
-            # nothing came of the first time: those that were taken then are still there.
-            taken[:] = sorted([*taken, *self._take()], key=_task_of)
+            # A store may run this again if nothing came of the first time.
+            self._close(accepting)
+            # By task: a stable sort.
+            accepting.uploads.sort(key=_task_of)
             answers: list[Answer] = []
-            for task_id, uploads in groupby(taken, key=_task_of):
+            for task_id, uploads in groupby(accepting.uploads, key=_task_of):
                 answers += self._accept(records, task_id, [report for _, some, _ in uploads for report in some])
             return answers, bool(records.full_batches())
 
-        def answer(done: Accepting) -> None:
+        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
             failed = done.exception()
             if failed is not None:
-                # If the commit ended before it came to this, all that wait are refused; the next is the first again.
-                _tell_all(taken or self._take(), failed)
+                # The commit may have ended before it came to this: all that wait are refused.
+                self._close(accepting)
+                accepting.tell_all(failed)
                 return
             answers, fills = done.result()
-            place = 0
-            for upload in taken:
-                end = place + len(upload[1])
-                _tell(upload, answers[place:end])
-                place = end
+            accepting.tell_each(answers)
             self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
 
-        submit = self._store.submit_here if count <= _MOST_HERE else self._store.submit
-        accepting = submit(accept)
-        accepting.add_done_callback(answer)
-        return accepting
+        submit = self._store.submit_here if is_small else self._store.submit
+        submit(accept).add_done_callback(answer)
 
 
-def _tell_all(uploads: list[Upload], answers: Outcome) -> None:
-    for upload in uploads:
-        _tell(upload, answers)
+def _is_small(uploads: list[Upload]) -> bool:
+    """Whether these can be accepted in some milliseconds."""
+    count = length = 0
+    for _, reports, _ in uploads:
+        count += len(reports)
+        length += sum(len(report.body) for report in reports)
+    return count <= _MOST_HERE and length <= _MOST_BYTES_HERE
 
 
 def _tell(upload: Upload, answers: Outcome) -> None:

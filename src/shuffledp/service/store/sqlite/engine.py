@@ -32,7 +32,7 @@ T = TypeVar("T")
 Answers = list[Callable[[], None]]
 """What resolves the futures of a commit's requests."""
 
-# How long a statement waits for a lock that somebody else holds.
+# How long a transaction waits to begin while somebody else holds a lock; an event loop does not.
 _BUSY_SECONDS = 5
 # Nothing new is accepted while less than this is free, or this part of a small disk.
 _RESERVE_BYTES, _RESERVE_PART = 64 << 20, 4
@@ -90,6 +90,8 @@ class SqliteStore(GroupCommit[R]):
             # empty it, the next `forget` does.
             with suppress(sqlite3.OperationalError):
                 _truncate(self._writer)
+            # Kept short: see `_begin_patiently`.
+            self._writer.execute("PRAGMA busy_timeout=0")
         except BaseException:
             if self._is_new:
                 self._remove()
@@ -100,6 +102,7 @@ class SqliteStore(GroupCommit[R]):
         self._readers = threading.local()
         # Of the writing connection: from the first statement of a transaction until it is on disk.
         self._using = threading.Lock()
+        self._forgetting = threading.Lock()
         self._to_disk: SimpleQueue[tuple[Work[R], Answers] | None] = SimpleQueue()
         self._is_dirty = True
         self._disk = threading.Thread(target=self._write_down, name=f"disk {path.name}", daemon=True)
@@ -175,31 +178,40 @@ class SqliteStore(GroupCommit[R]):
 
     def forget_deleted(self) -> None:
         """Empty the log if anything was written since that last succeeded."""
-        if self._is_dirty:
-            self._is_dirty = False
-            try:
-                self.forget()
-            except BaseException:
-                self._is_dirty = True
-                raise
+        # Whoever comes while another is at it goes on when that is done.
+        with self._forgetting:
+            if self._is_dirty:
+                self._is_dirty = False
+                try:
+                    self.forget()
+                except BaseException:
+                    self._is_dirty = True
+                    raise
 
     def submit_here(self, work: Callable[[R], T]) -> "Future[T]":
         """As `submit`; while nobody else writes, its statements have run when this returns: only the disk has not."""
-        if not self._using.acquire(blocking=False):
-            return self.submit(work)
+        # Before anything is held: there may be no memory for it.
         future: Future[T] = Future()
         future.set_running_or_notify_cancel()
         requests: Work[R] = [(work, future)]
+        if not self._using.acquire(blocking=False):
+            return self.submit(work)
         try:
-            answers = self._statements(requests)
+            self._writer.execute("BEGIN IMMEDIATE")
+            begun = requests, self._statements(requests)
         except BaseException as broken:
-            refusals = self._undone(requests, broken)
-            self._using.release()
+            try:
+                refusals = self._undone(requests, broken)
+            finally:
+                self._using.release()
+            if _is_busy(broken):
+                # Another process writes, and is waited for in the store's own thread.
+                return self.submit(work)
             _tell(refusals)
             if not isinstance(broken, Exception):
                 raise
         else:
-            self._to_disk.put((requests, answers))
+            self._to_disk.put(begun)
         return future
 
     def _write_down(self) -> None:
@@ -210,12 +222,14 @@ class SqliteStore(GroupCommit[R]):
                 self._writer.execute("COMMIT")
             except Exception as broken:
                 answers = self._undone(work, broken)
-            self._using.release()
+            finally:
+                self._using.release()
             _tell(answers)
 
     def _commit(self, work: Work[R]) -> None:
         with self._using:
             try:
+                self._begin_patiently()
                 answers = self._statements(work)
                 self._writer.execute("COMMIT")
             except Exception as broken:
@@ -223,11 +237,20 @@ class SqliteStore(GroupCommit[R]):
                 answers = self._undone(work, broken)
         _tell(answers)
 
+    def _begin_patiently(self) -> None:
+        """Begin a transaction; another process that writes is waited for."""
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as broken:
+            if not _is_busy(broken):
+                raise
+            with _patient(self._writer, _BUSY_SECONDS):
+                self._writer.execute("BEGIN IMMEDIATE")
+
     def _statements(self, work: Work[R]) -> Answers:
-        """Run these requests in a transaction that is not committed yet; what to answer when it is."""
+        """Run these requests in a transaction that was begun; what to answer when it is committed."""
         self._is_dirty = True
         answers: Answers = []
-        self._writer.execute("BEGIN IMMEDIATE")
         for act, future in work:
             try:
                 with _savepoint(self._writer):
@@ -281,13 +304,27 @@ def _savepoint(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("RELEASE request")
 
 
-def _truncate(connection: sqlite3.Connection) -> None:
-    # Readers are not waited for: writers would wait, too.
-    connection.execute("PRAGMA busy_timeout=100")
+def _is_busy(broken: BaseException) -> bool:
+    """Whether somebody else holds a lock."""
+    return isinstance(broken, sqlite3.OperationalError) and (
+        getattr(broken, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+    )
+
+
+@contextmanager
+def _patient(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Locks that others hold are waited for, so long."""
+    connection.execute(f"PRAGMA busy_timeout={round(1000 * seconds)}")
     try:
-        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        yield
     finally:
-        connection.execute(f"PRAGMA busy_timeout={1000 * _BUSY_SECONDS}")
+        connection.execute("PRAGMA busy_timeout=0")
+
+
+def _truncate(connection: sqlite3.Connection) -> None:
+    # Readers are not waited for long: writers would wait, too.
+    with _patient(connection, 0.1):
+        busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
     if busy:
         raise sqlite3.OperationalError("the log is being read: it is emptied the next time")
 
