@@ -102,7 +102,7 @@ def test_the_state_of_a_round_is_json(plan_named: Callable[[str], Any]) -> None:
     again = learner.resume(json.loads(json.dumps(state.document())))
     assert again == state
     for broken in (None, {}, {**state.document(), "schema": 2}):
-        with pytest.raises(ParameterError, match="schema( must be)? 1"):
+        with pytest.raises(ParameterError, match=r"schema( must be)? 1"):
             learner.resume(broken)
     with pytest.raises(ParameterError, match="must belong to the plan"):
         learner.resume({**state.document(), "fingerprint": "0" * 64})
