@@ -137,10 +137,10 @@ def in_processes(tasks: Sequence[A], run: Callable[[A], B], workers: int) -> Ite
                 yield running[finished], finished.result()
         except BaseException:
             # Whoever gives up waits neither for tasks that have not begun nor for those that have.
-            children = multiprocessing.active_children()
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in children:
+            for child in multiprocessing.active_children():
                 child.terminate()
+            # Their thread in this process is waited for: one that ends with the interpreter may find its pipe closed.
+            pool.shutdown(wait=True, cancel_futures=True)
             raise
 
 
