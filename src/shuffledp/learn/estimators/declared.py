@@ -95,7 +95,7 @@ class DeclaredFeatures:
         return rows, cut | long
 
     def natural(self, values: Floats) -> Floats:
-        """The same rows in the units in which they came: those that needed no change are what they were."""
+        """Rows in the units in which they came: those that needed no change are what they were."""
         inner, _, long = self._within(values)
         cut = np.clip(values, self.lows, self.highs) if self.bounded else np.array(values)
         cut[long] = self._centre + inner[long] * self._half

@@ -158,7 +158,7 @@ class Scored:
     classes: int = 2
 
     def truth(self, limit: float = 8.0) -> dict[str, float | None]:
-        """The same metrics read from the data without noise and without bins: not for publication."""
+        """Metrics read from the data without noise and without bins: not for publication."""
         return true_metrics(self.logits, self.labels, limit=limit, scores=self.scores)
 
 

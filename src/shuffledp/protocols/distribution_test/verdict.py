@@ -46,7 +46,7 @@ class TestedClaim(Carrying):
         return self.words
 
     def labelled(self, *, simulated: bool, clipped: int = 0) -> "TestedClaim":
-        """The same answer, with a word on whether seeded bits made it; codes of categories are never clipped."""
+        """Say whether seeded bits made this answer; codes of categories are never clipped."""
         return replace(self, simulated=simulated)
 
     @property

@@ -314,7 +314,7 @@ class ShufflerEndpoints(Endpoints[ShufflerServer]):
 
     @operation("GET /ohttp-keys", {200: "Its keys."}, gives=(OHTTP_KEYS,), refuses=(404,))
     async def show_keys(self, request: Request) -> Response:
-        """The same keys, under a shorter name."""
+        """The gateway's keys, under a shorter name."""
         return await self.offer_keys(request)
 
 
