@@ -99,7 +99,7 @@ def opening_and_sealing(times: int) -> list[dict]:
 
 def serve_gateway(port: int, folder: Path, text: str, tokens: Tokens, key_text: str) -> None:
     server = ShufflerServer(
-        open_shuffler_store(folder / "shuffler.db"), post=lambda path, body: 201, lease_seconds=3600.0
+        open_shuffler_store(folder / "shuffler.db"), post=lambda path, body, media="": 201, lease_seconds=3600.0
     )
     server.add_task(text)
     gateway = Gateway((GatewayKey.of(PrivateKey.from_text(key_text)),), bits=RandomBits.secure())

@@ -15,11 +15,12 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from queue import SimpleQueue
 
 import httpx
 import uvloop
@@ -40,7 +41,6 @@ from shuffledp.service.openapi import JSON, operations_of
 from shuffledp.service.routing import Routing, SeatInBatch
 from shuffledp.service.serving import Address, uvicorn_server
 from shuffledp.service.shuffler.app import ShufflerEndpoints, shuffler_app
-from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.shuffler.sending import post_to
 from shuffledp.service.shuffler.server import ShufflerServer
 from shuffledp.service.store import open_analyzer_store, open_shuffler_store
@@ -48,7 +48,15 @@ from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.task import Task
 from shuffledp.service.telemetry import Metrics
 from shuffledp.service.tokens import Tokens
-from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, new_id, pack_messages, pack_upload, single_body
+from shuffledp.service.wire import (
+    CIPHERTEXT_BYTES,
+    SentReport,
+    new_id,
+    pack_messages,
+    pack_upload,
+    position_of,
+    single_body,
+)
 
 # The tests' own PostgreSQL.
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -57,6 +65,10 @@ SPAWN = multiprocessing.get_context("spawn")
 CONNECTIONS, MANY_CONNECTIONS = 32, 128
 UPLOAD = 100
 UPLOADING = 8
+# Reports that a store without HTTP is given at once: as many as come together by several uploads.
+TOGETHER = 400
+# In a slot: more than report while the rates are measured.
+MANY_USERS = 200_000
 LEASE_SECONDS = 3600.0
 
 
@@ -93,7 +105,7 @@ def serve_shuffler(
     port: int, folder: Path, text: str, tokens: Tokens, analyzer: str | None, store: str | None = None
 ) -> None:
     # Without an analyzer whatever is sealed is taken at once: only the shuffler is measured.
-    post = post_to(analyzer, tokens.secrets["hop"]) if analyzer else lambda path, body: 201
+    post = post_to(analyzer, tokens.secrets["hop"]) if analyzer else lambda path, body, media="": 201
     opened = open_shuffler_store(store or folder / f"shuffler-{port}.db")
     server = ShufflerServer(opened, post=post, lease_seconds=LEASE_SECONDS)
     server.add_task(text)
@@ -283,10 +295,15 @@ def singles(reports: list[SentReport], task_id: str, tokens: Tokens) -> list[byt
 
 
 def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict]:
-    """A task of a million users, of whose batches only the smallest fill while this runs."""
+    """A task of so many users that no batch fills while this runs: `filling` says what that takes."""
     rows = []
     users = rounds * (2 * single + uploads * UPLOAD)
-    with shuffler_of(folder, 14_500) as (port, task_id, tokens), served(serve_bare, tokens) as ceiling:
+    text = json.dumps({"routing": four_levels(MANY_USERS).document()})
+    with (
+        shuffler_of(folder, MANY_USERS) as (port, task_id, tokens),
+        served(serve_bare, tokens) as ceiling,
+        store_alone(folder, text) as rate_alone,
+    ):
         reports = reports_for(port, task_id, tokens, users)
         size = statistics.mean(len(one.body) for one in reports)
         print(f"{users} reports of {size:.0f} bytes are made")
@@ -311,8 +328,11 @@ def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict
             for start in range(0, len(requests), step):
                 part = requests[start : start + step]
                 ceilings.append(send_all(ceiling, part, connections))
-                if each > 1:
-                    alone.append(store_alone(folder, each * 4))
+                # The store alone has as many reports as the server's when it has as many to accept.
+                if each == 1:
+                    rate_alone(step)
+                else:
+                    alone.append(rate_alone(step * each))
                 before = commits_at(port)
                 loads.append(send_all(port, part, connections))
                 commits.append((commits_at(port) - before) / loads[-1].seconds)
@@ -332,7 +352,7 @@ def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict
             if each > 1:
                 shares = [rate / other for rate, other in zip(rates, alone, strict=True)]
                 told = ", ".join(f"{one:.2f} of {other:,.0f}" for one, other in zip(shares, alone, strict=True))
-                note = f"the middle one of {told} without HTTP, {each * 4} reports a commit"
+                note = f"the middle one of {told} without HTTP, {TOGETHER} reports a commit"
                 rows.append(figure(f"{name}: share of the store alone", statistics.median(shares), ">=", 0.9, note))
             # Of all rounds together: the slowest ones count.
             whole = Load(0.0, [one for load in loads for one in load.latencies], [])
@@ -346,25 +366,49 @@ def accepting(folder: Path, rounds: int, single: int, uploads: int) -> list[dict
     return rows
 
 
-def store_alone(folder: Path, together: int) -> float:
-    """Reports a second that the desk and the store accept when nothing but a loop calls them."""
-    routing, task_id, bits = four_levels(14_500), "ab" * 32, RandomBits.secure()
-    desk = ShufflerDesk(routings={task_id: routing}, bits=bits, lease_seconds=LEASE_SECONDS)
-    with closing(open_shuffler_store(folder / "alone.db")) as store:
+def work_alone(asked, folder: Path, text: str) -> None:
+    """A shuffler as it is served, chores and all, whose reports come from a loop of its own process: no HTTP.
 
-        def seats(records) -> list:
-            records.add_task(task_id, json.dumps(routing.document()))
-            return [desk.take_seat(records, task_id) for _ in range(4000)]
-
+    Answers every number of reports with how many were accepted a second.
+    """
+    bits = RandomBits.secure()
+    store = open_shuffler_store(folder / "alone.db")
+    server = ShufflerServer(store, post=lambda path, body, media="": 201, lease_seconds=LEASE_SECONDS)
+    task_id, _ = server.add_task(text)
+    desk, routing = server.desk, server.tasks[task_id]
+    server.start()
+    while count := asked.recv():
+        seats = store.write(lambda records, count=count: [desk.take_seat(records, task_id) for _ in range(count)])
         reports = [
-            SentReport(new_id(bits=bits), seat.seat, os.urandom(routing.report_bytes(position)))
-            for position, seat in enumerate(store.write(seats))
+            SentReport(new_id(bits=bits), seat.seat, os.urandom(routing.report_bytes(position_of(seat.seat))))
+            for seat in seats
         ]
         started = time.perf_counter()
-        for start in range(0, len(reports), together):
-            part = reports[start : start + together]
-            store.write(lambda records, part=part: desk.accept(records, task_id, part))
-        return len(reports) / (time.perf_counter() - started)
+        for start in range(0, count, TOGETHER):
+            told = SimpleQueue()
+            server.accept_all([(task_id, reports[start : start + TOGETHER], told.put)])
+            if not all(answer.new for answer in told.get()):
+                raise SystemExit("the store refused a report")
+        asked.send(count / (time.perf_counter() - started))
+    server.stop()
+
+
+@contextmanager
+def store_alone(folder: Path, text: str) -> Iterator[Callable[[int], float]]:
+    """What answers how many of so many reports a store accepts a second when nothing but a loop calls it."""
+    ours, theirs = SPAWN.Pipe()
+    process = SPAWN.Process(target=work_alone, args=(theirs, folder, text))
+    process.start()
+
+    def rate(count: int) -> float:
+        ours.send(count)
+        return ours.recv()
+
+    try:
+        yield rate
+    finally:
+        ours.send(0)
+        process.join(30)
 
 
 def filling(folder: Path, count: int) -> list[dict]:
@@ -403,7 +447,7 @@ def on_postgresql(folder: Path, rounds: int, alone: int, uploads: int) -> list[d
         print("no PostgreSQL is installed: its rows are left out")
         return []
     tokens = Tokens.generate(bits=RandomBits.secure())
-    texts = [json.dumps({"routing": four_levels(users).document()}) for users in (14_500, 14_501)]
+    texts = [json.dumps({"routing": four_levels(users).document()}) for users in (MANY_USERS, MANY_USERS + 1)]
     one, other = (hashlib.sha256(text.encode()).hexdigest() for text in texts)
     with running_server(found, "shared_buffers=128MB", "max_wal_size=1GB", segment=16) as database:
         stores = [database.address(folder / "batch keys", schema) for schema in ("one", "two")]
@@ -625,6 +669,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="fewer reports and one round of each")
     parser.add_argument("--postgresql", action="store_true", help="only what compares stores")
+    parser.add_argument("--accepting", action="store_true", help="only what accepts reports on SQLite")
     given = parser.parse_args()
     quick = given.quick
     # Ended from outside, the servers are ended too.
@@ -633,10 +678,13 @@ def main() -> int:
         folder = Path(name)
         if given.postgresql:
             return report("Stores", on_postgresql(folder, 1 if quick else 5, 2000 if quick else 4000, 100))
+        accepted = (1, 3000, 40) if quick else (7, 5000, 100)
+        if given.accepting:
+            return report("Accepting", accepting(folder, *accepted))
         rows = disk(folder) + sealing(folder)
         found, open_seconds = opening(4000 if quick else 12_000)
         rows += found
-        rows += accepting(folder, 1 if quick else 5, 3000 if quick else 5000, 40 if quick else 60)
+        rows += accepting(folder, *accepted)
         rows += filling(folder, 2000 if quick else 5000)
         rows += on_postgresql(folder, 1 if quick else 3, 2000 if quick else 4000, 100)
         rows += end_to_end(folder, 600 if quick else 4000, open_seconds)

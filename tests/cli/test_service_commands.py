@@ -564,7 +564,7 @@ def test_a_healthy_service(run, asked, service: Running) -> None:
     words += ["--store", service.folder / "analyzer.db"]
     checks = by_name(asked(*words))
     assert {check["status"] for name, check in checks.items() if "disk" not in name and "mode" not in name} == {"ok"}
-    for role, label in (("shuffler", "shuffler 2"), ("analyzer", "analyzer 1")):
+    for role, label in (("shuffler", "shuffler 3"), ("analyzer", "analyzer 1")):
         assert f"by process {service.process}" in checks[f"store {role}.db held"]["found"]
         assert checks[f"{role} clock"]["found"].startswith("off by 0.")
         assert f"{role} serves the task" in checks and checks[f"store {role}.db"]["found"] == f"{label}, ok"

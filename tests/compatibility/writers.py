@@ -39,7 +39,7 @@ def labels() -> set[str]:
 
 
 def _is_sql(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and "CREATE TABLE" in str(value.value)
+    return "CREATE TABLE" in ast.unparse(value)
 
 
 def writing() -> set[str]:

@@ -256,7 +256,7 @@ def test_the_second_server_on_a_store_is_told_who_holds_it(world: World) -> None
             open_again()
 
 
-@pytest.mark.parametrize("label", ["shuffler 1", "shuffler 3", "analyzer 2", "something else"])
+@pytest.mark.parametrize("label", ["shuffler 1", "shuffler 4", "analyzer 2", "something else"])
 def test_another_version_or_kind_of_store_is_refused(tmp_path: Path, label: str) -> None:
     path = tmp_path / "s.db"
     ShufflerServer(open_shuffler_store(path), post=lambda path, body: 503).stop()
@@ -265,7 +265,7 @@ def test_another_version_or_kind_of_store_is_refused(tmp_path: Path, label: str)
     connection.commit()
     connection.close()
     before = path.read_bytes()
-    with pytest.raises(DataError, match=f"must be of shuffler 2, got a store of {label}"):
+    with pytest.raises(DataError, match=f"must be of shuffler 3, got a store of {label}"):
         ShufflerServer(open_shuffler_store(path), post=lambda path, body: 503)
     assert path.read_bytes() == before
 

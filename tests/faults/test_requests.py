@@ -68,7 +68,7 @@ class Service:
 
     def kept(self) -> list[Any]:
         store = self.world.stores["shuffler"]
-        found = [rows(store, f"SELECT * FROM {table}") for table in ("accepted", "arrived", "sealed")]
+        found = [rows(store, f"SELECT * FROM {table}") for table in ("accepted", "arrivals", "sealed")]
         return [*found, batch_rows(store, "parts"), batch_rows(store, "pieces")]
 
 

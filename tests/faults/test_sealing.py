@@ -41,7 +41,7 @@ def accept(world: World, task: Task, sent: list[SentReport]) -> list[Any]:
     return accept_reports(world.shuffler, task.id, sent).result(timeout=10)
 
 
-@pytest.mark.parametrize("statement", ["BEGIN", "INSERT INTO arrived", "COMMIT"])
+@pytest.mark.parametrize("statement", ["BEGIN", "INSERT INTO arrivals", "COMMIT"])
 def test_no_memory_refuses_and_the_store_goes_on(
     world: World, task: Task, statement: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

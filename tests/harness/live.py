@@ -21,6 +21,7 @@ from shuffledp.service.server import Served
 from shuffledp.service.shuffler.desk import ShufflerDesk
 from shuffledp.service.store.sqlite import analyzer as analyzer_store
 from shuffledp.service.store.sqlite import shuffler as shuffler_store
+from shuffledp.service.store.sqlite.engine import StoreConnection
 from shuffledp.service.store.sqlite.redeeming import LATER
 from shuffledp.service.wire import SentReport, split_single_body
 
@@ -29,7 +30,7 @@ TOKEN = "t" * 64
 
 
 def _memory(schema: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection = sqlite3.connect(":memory:", isolation_level=None, factory=StoreConnection)
     connection.executescript(schema)
     return connection
 

@@ -4,7 +4,7 @@ import sqlite3
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from harness.world import batch_rows, rows
+from harness.world import batch_rows, known_ids, rows
 from shuffledp.service.store.sqlite import shuffler as sqlite_shuffler
 
 TIDYING, READY, SENT, GONE = range(4)
@@ -43,8 +43,8 @@ class SqliteLook:
         return [(task_id, batch_id, state, bodies.get((task_id, batch_id), b"")) for task_id, batch_id, state in states]
 
     def accepted(self, store: Any, report_ids: Iterable[str]) -> set[str]:
-        ids = rows(store, "SELECT report_id FROM arrived UNION SELECT report_id FROM accepted")
-        return {report_id.hex() for (report_id,) in ids} & set(report_ids)
+        ids = known_ids(store)
+        return {report_id.hex() for report_id in ids} & set(report_ids)
 
     def read(self, store: Any) -> list[tuple[Any, ...]]:
         return rows(store, "SELECT task_id, batch_id, digest, body, total, dropped, void FROM batches")

@@ -41,7 +41,7 @@ from shuffledp.service.shuffler.uploads import Answer
 from shuffledp.service.store.sqlite import open_analyzer_store, open_shuffler_store
 from shuffledp.service.store.sqlite.engine import SqliteStore
 from shuffledp.service.task import RoundTask, Task
-from shuffledp.service.wire import CIPHERTEXT_BYTES, SentReport, Unpacked, new_id, pack_messages
+from shuffledp.service.wire import CIPHERTEXT_BYTES, ID_BYTES, SentReport, Unpacked, new_id, pack_messages
 
 
 def small_task(
@@ -423,6 +423,13 @@ def tables_of(file: Path) -> dict[str, list[tuple[Any, ...]]]:
 def rows(store: SqliteStore[Any], query: str, *given: Any) -> list[Any]:
     """What a query of a store's database finds."""
     return store.read(lambda records: records.db.execute(query, given).fetchall())
+
+
+def known_ids(store: SqliteStore[Any]) -> set[bytes]:
+    """Every report's id that is written down, in its place or in the order of arrival."""
+    waiting = b"".join(ids for (ids,) in rows(store, "SELECT ids FROM arrivals"))
+    placed = {report_id for (report_id,) in rows(store, "SELECT report_id FROM accepted")}
+    return placed | {waiting[at : at + ID_BYTES] for at in range(0, len(waiting), ID_BYTES)}
 
 
 def batch_rows(store: SqliteStore[Any], kind: str) -> list[tuple[str, str, int, bytes]]:

@@ -376,6 +376,9 @@ class ShufflerMemory:
             assert part.seat not in held
             held[part.seat] = part
 
+    def has_backlog(self) -> bool:
+        return False
+
     def full_batches(self) -> list[tuple[str, str]]:
         return [(TASK, batch_id) for batch_id in self.open if self.is_full(TASK, batch_id)]
 

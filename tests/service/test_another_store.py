@@ -134,6 +134,12 @@ class Mixing:
     def claim(self, task_id: str, batch_id: str) -> bool:
         return True
 
+    def has_backlog(self) -> bool:
+        return False
+
+    def work_off(self) -> None:
+        pass
+
     def full_batches(self) -> list[Key]:
         return [key for key in self.open if self.is_full(*key)]
 
@@ -573,5 +579,5 @@ def test_the_doctor_asks_a_store_of_another_kind_who_holds_it(capsys: pytest.Cap
 def test_a_path_and_an_address_name_the_same_file(tmp_path: Any) -> None:
     path = tmp_path / "shuffler.db"
     open_shuffler_store(path).close()
-    expected = Inspected("shuffler 2", file=path)
+    expected = Inspected("shuffler 3", file=path)
     assert inspect_store(path) == inspect_store(f"sqlite://{path}") == expected

@@ -124,7 +124,7 @@ def aftermath(tmp_path_factory: Any, key: Any, tokens: Any, logs: list[str], ser
     models = [found for each in (bandit, arms, fit) for found in service.analyzer.models(each.id, -1, 100)]
     names = ("shuffler.db*", "analyzer.db*", "memory-*")
     disks = {name: bytes_of(folder, name) for name in names}
-    assert len(models) == 6 and tables_of(folder / "shuffler.db")["arrived"]
+    assert len(models) == 6 and tables_of(folder / "shuffler.db")["accepted"]
     yield Aftermath(
         to_analyzer.requests,
         to_shuffler.requests,

@@ -24,6 +24,9 @@ class Records:
     def full_batches(self) -> list[Any]:
         return []
 
+    def has_backlog(self) -> bool:
+        return False
+
 
 class Store:
     """Runs what it is given when it is let go, and remembers who asked for it."""

@@ -109,7 +109,7 @@ class Uploads:
     def _accept_together(self, accepting: Accepting, is_small: bool) -> None:
         """Accept all reports that have arrived when the store comes to it; answer after the commit."""
 
-        def accept(records: ShufflerRecords) -> tuple[list[Answer], bool]:
+        def accept(records: ShufflerRecords) -> tuple[list[Answer], bool, bool]:
             # A store may run this again if nothing came of the first time.
             self._close(accepting)
             # By task: a stable sort.
@@ -117,17 +117,19 @@ class Uploads:
             answers: list[Answer] = []
             for task_id, uploads in groupby(accepting.uploads, key=_task_of):
                 answers += self._accept(records, task_id, [report for _, some, _ in uploads for report in some])
-            return answers, bool(records.full_batches())
+            return answers, bool(records.full_batches()), records.has_backlog()
 
-        def answer(done: "Future[tuple[list[Answer], bool]]") -> None:
+        def answer(done: "Future[tuple[list[Answer], bool, bool]]") -> None:
             failed = done.exception()
             if failed is not None:
                 # The commit may have ended before it came to this: all that wait are refused.
                 self._close(accepting)
                 accepting.tell_all(failed)
                 return
-            answers, fills = done.result()
+            answers, fills, has_backlog = done.result()
             accepting.tell_each(answers)
+            if has_backlog:
+                self._store.submit(lambda records: records.work_off())
             self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
 
         submit = self._store.submit_here if is_small else self._store.submit

@@ -177,6 +177,12 @@ class ShufflerRecords(TaskRecords, HopRecords, TokenRecords, Protocol):
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
         """Remember the reports' ids, end their seats' leases, and put their parts into their batches."""
 
+    def has_backlog(self) -> bool:
+        """Whether `keep` has put off so much that some of it is to be done before long, by `work_off`."""
+
+    def work_off(self) -> None:
+        """Do some of what `keep` has put off, if it is time; everything is answered as if it was done at once."""
+
     def full_batches(self) -> list[tuple[str, str]]:
         """Task and id of every batch that is full and not sealed; like all lists of batches here, without those that
         another process has claimed.

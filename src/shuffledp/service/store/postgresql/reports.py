@@ -95,6 +95,12 @@ class PostgresReports(PostgresSeats):
             self.session.learned[task_id, batch_id] = (batch, shelf, bytes(key))
             self._write("parts", shelf, batch, key, [(part.seat, memoryview(part.body)) for part in own])
 
+    def has_backlog(self) -> bool:
+        return False
+
+    def work_off(self) -> None:
+        """Nothing is put off: other processes look for it in its place."""
+
     def waiting_bytes(self) -> int:
         if self._waiting_bytes is None:
             asked = [self._asked.pop(key) for key in list(self._asked) if key[1] == "waiting"]

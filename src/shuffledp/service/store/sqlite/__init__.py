@@ -20,14 +20,21 @@ T = TypeVar("T")
 
 def open_shuffler_store(path: str) -> SqliteStore[SqliteShufflerRecords]:
     """A shuffler's store in this file."""
-    schema = {"schema": shuffler.SCHEMA, "label": shuffler.LABEL, "later": incoming.LATER + redeeming.LATER}
-    return SqliteStore(Path(path), records=SqliteShufflerRecords, **schema)
+    return SqliteStore(
+        Path(path),
+        shuffler.SCHEMA,
+        label=shuffler.LABEL,
+        records=SqliteShufflerRecords,
+        later=incoming.LATER + redeeming.LATER,
+        upgrades=shuffler.UPGRADES,
+    )
 
 
 def open_analyzer_store(path: str) -> SqliteStore[SqliteAnalyzerRecords]:
     """An analyzer's store in this file."""
-    schema = {"schema": analyzer.SCHEMA, "label": analyzer.LABEL, "later": analyzer.LATER}
-    return SqliteStore(Path(path), records=SqliteAnalyzerRecords, **schema)
+    return SqliteStore(
+        Path(path), analyzer.SCHEMA, label=analyzer.LABEL, records=SqliteAnalyzerRecords, later=analyzer.LATER
+    )
 
 
 def open_outbox(path: str | None) -> SqliteOutbox:
@@ -42,12 +49,12 @@ def inspect_store(path: str) -> Inspected:
         to_do = "check the path; a server makes its store when it starts"
         raise DataError("store", path, "must be a file", to_do)
     label, condition = read_label(file)
-    known = [each.LABEL for each in (shuffler, analyzer, outbox)]
+    known = [*shuffler.LABELS, analyzer.LABEL, outbox.LABEL]
     if label not in known:
         way_out = f"this version reads {', '.join(known)}: use the shuffledp that made it"
         raise DataError("store", f"a store of {label}", "must be of this version", way_out)
     routings: list[str] = []
-    if label == shuffler.LABEL:
+    if label in shuffler.LABELS:
         with reading_only(file) as database:
             routings = [text for (text,) in database.execute("SELECT routing FROM tasks")]
     kind, is_analyzers = f"{label}{hops_in(routings)}", label == analyzer.LABEL
@@ -57,7 +64,7 @@ def inspect_store(path: str) -> Inspected:
 def open_alone(path: str) -> tuple[str, SqliteStore[Any]]:
     """The store of this file and its role, for whoever looks after it while no server runs."""
     label = _label(path)
-    if label == shuffler.LABEL:
+    if label in shuffler.LABELS:
         return "shuffler", open_shuffler_store(path)
     if label == analyzer.LABEL:
         return "analyzer", open_analyzer_store(path)

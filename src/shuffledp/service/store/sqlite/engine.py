@@ -12,7 +12,7 @@ else writes, and only the disk is waited for in another thread, which needs no i
 import os
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
@@ -52,6 +52,17 @@ _PRAGMAS = (
 _ITSELF: Any = lambda connection: connection  # noqa: E731
 
 
+class StoreConnection(sqlite3.Connection):
+    """A connection with a place for what its records remember from one transaction to the next.
+
+    Transactions are taken back without a word to them: they look whether what they remember still holds.
+    """
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.remembered: dict[str, Any] = {}
+
+
 class SqliteStore(GroupCommit[R]):
     """One database file, held by one process; work is given `records` over a connection inside a transaction.
 
@@ -69,9 +80,10 @@ class SqliteStore(GroupCommit[R]):
         schema: str,
         *,
         label: str,
-        records: Callable[[sqlite3.Connection], R] = _ITSELF,
+        records: Callable[[StoreConnection], R] = _ITSELF,
         parameter: str = "store",
         later: str = "",
+        upgrades: Mapping[str, str] | None = None,
     ) -> None:
         self.path, self._parameter = path, parameter
         self._records = records
@@ -83,7 +95,7 @@ class SqliteStore(GroupCommit[R]):
         self._is_new = not path.exists() and not path.is_symlink()
         try:
             self._writer = self._connect()
-            self._create(schema, label)
+            self._create(schema, label, upgrades or {})
             # Tables of later versions that older ones can do without.
             self._writer.executescript(later)
             # A process that was killed may have left in the log what it had deleted; where there is no room to
@@ -134,12 +146,16 @@ class SqliteStore(GroupCommit[R]):
     def _beside(self, ending: str) -> Path:
         return self.path.with_name(self.path.name + ending)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> StoreConnection:
         try:
             # Made with its mode: at no time can anybody else read it.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
             connection = sqlite3.connect(
-                self.path, isolation_level=None, check_same_thread=False, timeout=_BUSY_SECONDS
+                self.path,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=_BUSY_SECONDS,
+                factory=StoreConnection,
             )
             for pragma in _PRAGMAS:
                 connection.execute(pragma)
@@ -148,7 +164,7 @@ class SqliteStore(GroupCommit[R]):
             raise ParameterError(self._parameter, str(self.path), problem, f"name another ({broken})") from None
         return connection
 
-    def _create(self, schema: str, label: str) -> None:
+    def _create(self, schema: str, label: str, upgrades: Mapping[str, str]) -> None:
         try:
             known = self._writer.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
             if not known:
@@ -161,10 +177,22 @@ class SqliteStore(GroupCommit[R]):
         except sqlite3.DatabaseError as broken:
             problem = f"must be a database ({broken})"
             raise DataError(self._parameter, str(self.path), problem, "name another file") from None
-        if found != label:
+        if found in upgrades:
+            self._upgrade(found, label, upgrades[found])
+        elif found != label:
             is_other_role = found.partition(" ")[0] != label.partition(" ")[0]
             way_out = "name another file" if is_other_role else "use the shuffledp that made it, or name another file"
             raise DataError(self._parameter, f"a store of {found}", f"must be of {label}", way_out)
+
+    def _upgrade(self, found: str, label: str, statements: str) -> None:
+        """Make a store of an earlier version one of this, all of it or nothing."""
+        try:
+            self._writer.executescript(f"BEGIN; {statements} UPDATE store SET label = '{label}'; COMMIT;")
+        except sqlite3.Error as broken:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            problem, way_out = f"must become one of {label}, and could not ({broken})", "nothing was changed: try again"
+            raise DataError(self._parameter, f"a store of {found}", problem, way_out) from None
 
     def has_room(self) -> bool:
         """Whether the disk has more than the reserve: what is left is for moving the log into the database."""
@@ -275,7 +303,7 @@ class SqliteStore(GroupCommit[R]):
 
     def read(self, work: Callable[[R], T]) -> T:
         """Run this on what is committed, in the caller's thread."""
-        connection: sqlite3.Connection | None = getattr(self._readers, "connection", None)
+        connection: StoreConnection | None = getattr(self._readers, "connection", None)
         if connection is None:
             connection = self._readers.connection = self._connect()
         connection.execute("BEGIN")

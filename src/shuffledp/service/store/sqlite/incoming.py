@@ -1,10 +1,10 @@
 """Batches that a hop of a cascade takes from the one before it, in SQLite: an older program does not look for them."""
 
-import sqlite3
 from abc import ABC, abstractmethod
 
 from shuffledp.service.store.contract import BatchPart
 from shuffledp.service.store.incoming import NOT_WHOLE, WHOLE_PLACE
+from shuffledp.service.store.sqlite.engine import StoreConnection
 
 # Beside a store of version 2. Pieces' bytes are where those of reports are, in a batch that is not full before the
 # manifest has come.
@@ -22,7 +22,7 @@ CREATE TABLE IF NOT EXISTS incoming (
 class SqliteIncoming(ABC):
     """Records of batches that come whole, on a connection that is inside a transaction."""
 
-    db: sqlite3.Connection
+    db: StoreConnection
 
     @abstractmethod
     def _keep_parts(self, task_id: str, parts: list[BatchPart]) -> None:

@@ -1,9 +1,9 @@
 """Tokens that seats were given for, in SQLite: an older program refuses the tasks that need them."""
 
 import json
-import sqlite3
 
 from shuffledp.service.store.redeeming import MOST_SEATS, Redeemed
+from shuffledp.service.store.sqlite.engine import StoreConnection
 from shuffledp.service.wire import position_of
 
 # `redeeming` has tokens as they come, `redeemed` those that get no other seat, which leave the order of arrival behind
@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS redeemed {_COUNTED} WITHOUT ROWID;
 class SqliteRedeeming:
     """Records of tokens, on a connection that is inside a transaction."""
 
-    db: sqlite3.Connection
+    db: StoreConnection
 
     def redeemed(self, owner: str, token: str, task_id: str) -> Redeemed:
         name = bytes.fromhex(token)

@@ -20,7 +20,7 @@ def remains_of(path: Path, label: str) -> Remains:
         path: the store's file, which is only read.
         label: what it is a store of.
     """
-    looks = {shuffler.LABEL: _of_shuffler, analyzer.LABEL: _of_analyzer}
+    looks = {**dict.fromkeys(shuffler.LABELS, _of_shuffler), analyzer.LABEL: _of_analyzer}
     evidence: list[str] = []
     found: list[str] = []
     with reading_only(path) as database:

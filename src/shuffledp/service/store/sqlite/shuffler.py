@@ -1,27 +1,29 @@
 """A shuffler's records in SQLite."""
 
-import sqlite3
-from collections.abc import Iterable, Iterator
 from functools import cache
-from typing import Any, TypeVar
 
 from shuffledp.service.rounds import owner_of
 from shuffledp.service.store.contract import BatchFill, BatchPart, Counts, Lease
 from shuffledp.service.store.pieces import about
+from shuffledp.service.store.sqlite import arrivals
+from shuffledp.service.store.sqlite.arrivals import MOST_IDS, SqliteArrivals
+from shuffledp.service.store.sqlite.blocks import asked, in_blocks
+from shuffledp.service.store.sqlite.engine import StoreConnection
 from shuffledp.service.store.sqlite.incoming import SqliteIncoming
 from shuffledp.service.store.sqlite.redeeming import SqliteRedeeming
 from shuffledp.service.wire import position_of
 
-T = TypeVar("T", bound=Any)
-
-LABEL = "shuffler 2"
+LABEL = "shuffler 3"
+# What makes a store of an earlier version one of this.
+UPGRADES = {"shuffler 2": arrivals.FROM_VERSION_2}
+LABELS = (LABEL, *UPGRADES)
 
 # Ordered by random ids, or deleted when a batch is sealed: nothing keeps the order in which reports came.
 #
 # A batch's ciphertexts are in tables of its own, `parts_<number>`, `pieces_<number>` and, while a large one is mixed,
 # `buckets_<number>`: SQLite overwrites what is deleted, but not what it has moved when a page was split. A dropped
 # table's pages are overwritten whole.
-SCHEMA = """
+SCHEMA = f"""{arrivals.SCHEMA}
 CREATE TABLE tasks (
     task_id TEXT PRIMARY KEY, routing TEXT NOT NULL, next_position INTEGER NOT NULL, reports INTEGER NOT NULL
 ) WITHOUT ROWID;
@@ -30,12 +32,6 @@ CREATE TABLE leases (
     PRIMARY KEY (task_id, position)
 ) WITHOUT ROWID;
 CREATE INDEX ends ON leases (task_id, ends);
-CREATE TABLE accepted (
-    task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
-) WITHOUT ROWID;
-CREATE TABLE arrived (
-    task_id TEXT NOT NULL, report_id BLOB NOT NULL, PRIMARY KEY (task_id, report_id)
-) WITHOUT ROWID;
 CREATE TABLE batches (
     number INTEGER PRIMARY KEY AUTOINCREMENT, task_id TEXT NOT NULL, batch_id TEXT NOT NULL,
     size INTEGER NOT NULL, filled INTEGER NOT NULL, bytes INTEGER NOT NULL, UNIQUE (task_id, batch_id)
@@ -52,7 +48,7 @@ CREATE INDEX unfinished ON sealed (state, bytes) WHERE state < 3;
 TIDYING, READY, SENT, GONE = range(4)
 _FULL = "filled = size"
 # In one commit: more would make others wait.
-MOST_BYTES, MOST_IDS = 1 << 20, 2000
+MOST_BYTES = 1 << 20
 # Batches that are filled by one statement; a report is in fewer.
 _MOST_BATCHES = 16
 # Rows that are read for each that is asked for, if all are in one stretch: it costs less to find.
@@ -61,32 +57,12 @@ _MOST_READ = 4
 _RUN_BITS = 20
 
 
-@cache
-def _asked(count: int) -> str:
-    """A table of so many values beside the first, of which those that fill up are nothing."""
-    return f"(SELECT column1 AS it FROM (VALUES {', '.join(f'(?{place + 2})' for place in range(count))}))"
-
-
-@cache
-def _search(count: int) -> str:
-    """Which of so many ids are known."""
-    tables = (
-        f"EXISTS (SELECT 1 FROM {table} WHERE task_id = ?1 AND report_id = it)" for table in ("arrived", "accepted")
-    )
-    return f"SELECT it FROM {_asked(count)} WHERE it IS NOT NULL AND ({' OR '.join(tables)})"
-
-
-@cache
-def _insert(count: int) -> str:
-    return f"INSERT INTO arrived SELECT ?1, it FROM {_asked(count)} WHERE it IS NOT NULL"
-
-
 _LEASES = "SELECT seat, position, ends FROM leases WHERE task_id = ?1 AND position"
 
 
 @cache
 def _end_leases(count: int) -> str:
-    return f"DELETE FROM leases WHERE task_id = ?1 AND position IN {_asked(count)}"
+    return f"DELETE FROM leases WHERE task_id = ?1 AND position IN {asked(count)}"
 
 
 @cache
@@ -100,22 +76,10 @@ def _fill(count: int) -> str:
     )
 
 
-def _in_blocks(values: Iterable[T]) -> Iterator[tuple[int, list[T | None]]]:
-    """In the order of keys, so that pages are touched once: how many, and so many values.
-
-    Filled up to powers of two, so that few different statements are prepared; each is one call, whatever it holds.
-    """
-    ordered: list[T | None] = [*sorted(values)]
-    for start in range(0, len(ordered), 256):
-        block = ordered[start : start + 256]
-        count = 1 << (len(block) - 1).bit_length()
-        yield count, block + [None] * (count - len(block))
-
-
-class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
+class SqliteShufflerRecords(SqliteArrivals, SqliteIncoming, SqliteRedeeming):
     """Records on a connection that is inside a transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: StoreConnection) -> None:
         self.db = connection
 
     def add_task(self, task_id: str, routing: str) -> None:
@@ -137,15 +101,15 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
 
     def leases(self, task_id: str, seats: list[str]) -> dict[str, Lease]:
         # People sit side by side: looked up by position, they are on few pages.
-        asked, positions = set(seats), [position_of(seat) for seat in seats]
+        own, positions = set(seats), [position_of(seat) for seat in seats]
         first, last = min(positions, default=0), max(positions, default=0)
         rows: list[tuple[str, int, float]] = []
         if last - first < _MOST_READ * len(positions):
             rows = self.db.execute(f"{_LEASES} BETWEEN ?2 AND ?3", (task_id, first, last)).fetchall()
         else:
-            for count, block in _in_blocks(positions):
-                rows += self.db.execute(f"{_LEASES} IN {_asked(count)}", (task_id, *block)).fetchall()
-        return {row[0]: Lease(*row) for row in rows if row[0] in asked}
+            for count, block in in_blocks(positions):
+                rows += self.db.execute(f"{_LEASES} IN {asked(count)}", (task_id, *block)).fetchall()
+        return {row[0]: Lease(*row) for row in rows if row[0] in own}
 
     def add_lease(self, task_id: str, lease: Lease) -> None:
         self.db.execute("INSERT INTO leases VALUES (?, ?, ?, ?)", (task_id, lease.position, lease.seat, lease.ends))
@@ -165,17 +129,10 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
     def expect(self, task_id: str, report_ids: list[str], seats: list[str]) -> None:
         """Nothing is far away."""
 
-    def accepted_among(self, task_id: str, report_ids: list[str]) -> set[str]:
-        known: set[str] = set()
-        for count, block in _in_blocks(map(bytes.fromhex, report_ids)):
-            known.update(row[0].hex() for row in self.db.execute(_search(count), (task_id, *block)))
-        return known
-
     def keep(self, task_id: str, report_ids: list[str], seats: list[str], parts: list[BatchPart]) -> None:
-        for count, ids in _in_blocks(map(bytes.fromhex, report_ids)):
-            self.db.execute(_insert(count), (task_id, *ids))
+        self._add_ids(task_id, report_ids)
         self._keep_parts(task_id, parts)
-        for count, positions in _in_blocks(map(position_of, seats)):
+        for count, positions in in_blocks(map(position_of, seats)):
             self.db.execute(_end_leases(count), (task_id, *positions))
         self.db.execute("UPDATE tasks SET reports = reports + ? WHERE task_id = ?", (len(report_ids), task_id))
 
@@ -256,7 +213,7 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
         self.db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        if not self._settle_ids(task_id) or not self._settle_tokens(owner_of(task_id), MOST_IDS):
+        if not self._settle_ids() or not self._settle_tokens(owner_of(task_id), MOST_IDS):
             return False
         number = self._number("sealed", task_id, batch_id)
         if not self._drop_some(f"buckets_{number}", "place"):
@@ -265,14 +222,6 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
             return False
         self._set_state(READY, (task_id, batch_id))
         return True
-
-    def _settle_ids(self, task_id: str) -> bool:
-        """Some ids leave the order of arrival behind; True if none is left."""
-        # SQLite lays rows down in a page as they come.
-        some = f"SELECT * FROM arrived WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
-        moved = self.db.execute(f"INSERT INTO accepted {some}", (task_id,)).rowcount
-        self.db.execute(f"DELETE FROM arrived WHERE (task_id, report_id) IN ({some})", (task_id,))
-        return moved < MOST_IDS
 
     def untidy(self) -> list[tuple[str, str]]:
         return self._in_state(TIDYING)
@@ -344,7 +293,7 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
         self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (positions, task_id))
         for table in ("leases", "held"):
             self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
-        if not self._settle_ids(task_id):
+        if not self._settle_ids():
             return False
         row = self.db.execute("SELECT number FROM batches WHERE task_id = ? LIMIT 1", (task_id,)).fetchone()
         if row is None:
@@ -382,12 +331,7 @@ class SqliteShufflerRecords(SqliteIncoming, SqliteRedeeming):
         self.db.execute("UPDATE tasks SET routing = ? WHERE task_id = ?", (text, task_id))
 
     def forget_ids(self, task_id: str) -> int:
-        count = 0
-        for table in ("arrived", "accepted"):
-            some = f"SELECT * FROM {table} WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
-            gone = self.db.execute(f"DELETE FROM {table} WHERE (task_id, report_id) IN ({some})", (task_id,))
-            count += gone.rowcount
-        count += self._forget_tokens(task_id, MOST_IDS)
+        count = self._forget_some_ids(task_id) + self._forget_tokens(task_id, MOST_IDS)
         if not count:
             # Of a hop: what it was taking from the hop before it.
             self.db.execute("DELETE FROM incoming WHERE task_id = ?", (task_id,))
