@@ -30,7 +30,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that some commits show what else takes many thousands of reports."""
     monkeypatch.setattr(arrivals, "MOST_IDS", 6)
     monkeypatch.setattr(arrivals, "ENOUGH_IDS", 20)
-    monkeypatch.setattr(arrivals, "_NEW_IDS", 3)
+    monkeypatch.setattr(arrivals, "_NEW_IDS", 1)
 
 
 class Machine:
@@ -63,7 +63,7 @@ class Machine:
                 if kind == "keep":
                     records.keep(task_id, fresh, [], [])
                 elif kind == "settle":
-                    records._settle_ids()
+                    records._settle_ids(task_id)
                 else:
                     records.work_off()
                 known.update(fresh)
@@ -114,10 +114,15 @@ def test_whatever_is_taken_back_or_moved_exactly_what_was_kept_is_known(tmp_path
     assert sum(map(len, machine.known.values())) > 300
 
 
+def few_are_new(records: Any) -> None:
+    """As if those that have come had come long ago."""
+    records._arrivals.new = 0
+
+
 TWINS: dict[str, tuple[type, str, Any]] = {
     "does not look": (Arrivals, "look", lambda self, db: self),
-    "forgets those on their way": (Arrivals, "among", lambda self, task_id, ids: set()),
-    "moves only the first": (Arrivals, "up_to", lambda self, db, number: _up_to(self, db, number)[:6]),
+    "forgets those on their way": (Arrivals, "of", lambda self, task_id: set()),
+    "moves only the first": (Arrivals, "up_to", lambda self, *given: _up_to(self, *given)[:6]),
 }
 _up_to = Arrivals.up_to
 
@@ -134,10 +139,14 @@ def test_what_is_wrong_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 class GivesNumbersAgain(Arrivals):
-    """As SQLite would number the rows of a table that was emptied."""
+    """As SQLite would number rows: from 1 in a table that was emptied."""
+
+    def write_anew(self, db: sqlite3.Connection, without: str, up_to: int | None = None) -> None:
+        self._next = 1
+        super().write_anew(db, without, up_to)
 
     def add(self, db: sqlite3.Connection, task_id: str, ids: list[bytes]) -> None:
-        self._next = (self.highest or 0) + 1
+        self._next = (db.execute("SELECT MAX(number) FROM arrivals").fetchone()[0] or 0) + 1
         super().add(db, task_id, ids)
 
 
@@ -148,14 +157,16 @@ def test_what_was_emptied_filled_and_taken_back_is_as_it_was(
     """The table then has as many rows as before: only their numbers tell that they are others."""
     monkeypatch.setattr(arrivals, "Arrivals", kind)
     machine = Machine(tmp_path / "s.db", 5)
-    kept, taken_back = machine.new_id(), machine.new_id()
+    first, kept, taken_back = (machine.new_id() for _ in range(3))
 
     def empty_and_fill(records: Any) -> None:
-        assert records._settle_ids()
+        assert records._settle_ids(TASKS[0])
         records.keep(TASKS[0], [taken_back], [], [])
         raise TakenBackError
 
     with closing(machine):
+        machine.store.write(lambda records: records.keep(TASKS[0], [first], [], []))
+        assert machine.store.write(lambda records: records._settle_ids(TASKS[0]))
         machine.store.write(lambda records: records.keep(TASKS[0], [kept], [], []))
         with pytest.raises(TakenBackError):
             machine.store.write(empty_and_fill)
@@ -170,16 +181,18 @@ def test_ids_leave_the_order_of_arrival_and_no_page_keeps_it(tmp_path: Path) -> 
     with closing(machine.store) as store:
         for report_id in first:
             store.write(lambda records, name=report_id: records.keep(TASKS[0], [name], [], []))
-        # Another comes while they are moved.
-        last = machine.new_id()
-        assert not store.write(lambda records: records._settle_ids())
-        store.write(lambda records: records.keep(TASKS[1], [last], [], []))
+        # Others come while they are moved.
+        last, others = machine.new_id(), machine.new_id()
+        store.write(few_are_new)
+        assert not store.write(lambda records: records._settle_ids(TASKS[0]))
+        store.write(lambda records: records.keep(TASKS[0], [last], [], []))
+        store.write(lambda records: records.keep(TASKS[1], [others], [], []))
         commits = 1
-        while not store.write(lambda records: records._settle_ids()):
+        while not store.write(lambda records: records._settle_ids(TASKS[0])):
             commits += 1
         assert commits >= 40 // 6
-        assert known_ids(store) == {bytes.fromhex(name) for name in [*first, last]}
-        assert store.read(lambda records: records.db.execute("SELECT * FROM arrivals").fetchall()) == []
+        assert known_ids(store) == {bytes.fromhex(name) for name in [*first, last, others]}
+        assert [row[1:] for row in rows(store, "SELECT * FROM arrivals")] == [(TASKS[1], bytes.fromhex(others))]
         store.forget()
     raw = (tmp_path / "s.db").read_bytes()
     # Each is in one place of the whole file, and the places are in the order of the ids.
@@ -194,10 +207,88 @@ def test_a_batch_leaves_when_all_ids_have_left_the_order_of_arrival(tmp_path: Pa
     machine = Machine(tmp_path / "s.db", 2)
     with closing(machine.store) as store:
         store.write(lambda records: records.keep(TASKS[0], [machine.new_id() for _ in range(5000)], [], []))
-        assert not store.write(lambda records: records._settle_ids())
+        store.write(few_are_new)
+        assert not store.write(lambda records: records._settle_ids(TASKS[0]))
         store.write(lambda records: records.keep(TASKS[0], [machine.new_id()], [], []))
-        assert [store.write(lambda records: records._settle_ids()) for _ in range(3)] == [False, False, True]
+        assert [store.write(lambda records: records._settle_ids(TASKS[0])) for _ in range(3)] == [False, False, True]
         assert store.read(lambda records: records.db.execute("SELECT COUNT(*) FROM accepted").fetchone()) == (5001,)
+
+
+def test_ids_of_a_slow_task_do_not_lie_in_the_order_of_a_busy_ones_batches(tmp_path: Path) -> None:
+    """Put in their places one by one, they would be laid down in their page as they came."""
+    machine = Machine(tmp_path / "s.db", 6)
+    slow = [machine.new_id() for _ in range(20)]
+    with closing(machine):
+        for report_id in slow:
+            machine.store.write(lambda records, name=report_id: records.keep(TASKS[0], [name], [], []))
+            machine.store.write(lambda records: records.keep(TASKS[1], [machine.new_id()], [], []))
+            assert machine.store.write(lambda records: records._settle_ids(TASKS[1]))
+        assert machine.store.write(lambda records: records._settle_ids(TASKS[0]))
+        machine.store.forget()
+    raw = (tmp_path / "s.db").read_bytes()
+    places = [raw.find(bytes.fromhex(name)) for name in sorted(slow)]
+    assert places == sorted(places, reverse=True) and -1 not in places
+
+
+@pytest.mark.usefixtures("few")
+@pytest.mark.parametrize("at_once", [1, 5, 30])
+def test_memory_is_bounded_and_a_batch_leaves_however_many_come_at_once(tmp_path: Path, at_once: int) -> None:
+    machine = Machine(tmp_path / "s.db", 7)
+
+    def come(records: Any) -> int:
+        records.keep(TASKS[0], [machine.new_id() for _ in range(at_once)], [], [])
+        return int(records._arrivals.count)
+
+    with closing(machine):
+        most = 0
+        for _ in range(200 // at_once + 20):
+            most = max(most, machine.store.write(come))
+            if machine.store.write(lambda records: records.has_backlog()):
+                machine.store.write(lambda records: records.work_off())
+        assert most <= 20 + 6 * max(at_once, 6)
+        for _ in range(20):
+            if machine.store.write(lambda records: records._settle_ids(TASKS[0])):
+                break
+            machine.store.write(come)
+        else:
+            pytest.fail("it never ends while reports come")
+
+
+class Halting(set[bytes]):
+    """A set that takes in some of what it is given, and then has no memory."""
+
+    def update(self, *others: Any) -> None:
+        for each in others:
+            super().update(list(each)[:1])
+        raise MemoryError
+
+
+def test_without_memory_what_is_remembered_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it breaks off: an id that was taken back must not be known, and one that was kept must."""
+    machine = Machine(tmp_path / "s.db", 8)
+    kept, refused = ([machine.new_id() for _ in range(30)] for _ in range(2))
+    ask = lambda records: records.accepted_among(TASKS[0], kept + refused)  # noqa: E731
+
+    def halting(records: Any) -> None:
+        records._arrivals._ids[TASKS[0]] = Halting(records._arrivals.of(TASKS[0]))
+        records.keep(TASKS[0], refused, [], [])
+
+    with closing(machine):
+        for report_id in kept:
+            machine.store.write(lambda records, name=report_id: records.keep(TASKS[0], [name], [], []))
+        with pytest.raises(RefusedError, match="MemoryError"):
+            machine.store.write(halting)
+        with monkeypatch.context() as short:
+            calls = iter(range(100))
+            cut = arrivals._cut
+            short.setattr(arrivals, "_cut", lambda ids: cut(ids) if next(calls) < 10 else _no_memory())
+            with pytest.raises(RefusedError, match="MemoryError"):
+                machine.store.write(ask)
+        assert machine.store.write(ask) == set(kept)
+
+
+def _no_memory() -> Any:
+    raise MemoryError
 
 
 @pytest.mark.usefixtures("few")
@@ -208,7 +299,7 @@ def test_an_ended_tasks_ids_are_forgotten_and_counted_once(tmp_path: Path) -> No
         for task_id, own in ids.items():
             for report_id in own:
                 store.write(lambda records, task=task_id, name=report_id: records.keep(task, [name], [], []))
-        store.write(lambda records: records._settle_ids())
+        store.write(lambda records: records._settle_ids(TASKS[0]))
         gone = 0
         while some := store.write(lambda records: records.forget_ids(TASKS[0])):
             gone += some
@@ -225,7 +316,7 @@ def test_a_store_of_version_2_is_brought_up_to_date(
     machine.store.close()
     waiting, placed = ([machine.new_id() for _ in range(30)] for _ in range(2))
     with closing(sqlite3.connect(path)) as old:
-        added = ("arrivals", "settling")
+        added = ("arrivals", "settling", "turns")
         new = "\n".join(line for line in shuffler.SCHEMA.splitlines() if not any(name in line for name in added))
         old.executescript("CREATE TABLE store (label TEXT NOT NULL); INSERT INTO store VALUES ('shuffler 2');" + new)
         old.execute(

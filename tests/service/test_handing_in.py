@@ -13,6 +13,7 @@ import pytest
 
 from harness.world import SlowDisk, report_of, small_task
 from shuffledp.service.openapi import BINARY
+from shuffledp.service.problems import WRONG_HOP, RefusedError
 from shuffledp.service.shuffler.desk import Accepted
 from shuffledp.service.shuffler.uploads import Outcome, Upload, Uploads
 from shuffledp.service.wire import SentReport, new_id
@@ -111,6 +112,23 @@ def test_an_upload_whose_statements_are_broken_off_is_told(failed: BaseException
     with pytest.raises(type(failed)):
         uploads_to(store, broken).accept_all([told.upload(1)])
     assert told == [failed]
+
+
+def test_a_task_that_takes_no_reports_refuses_only_its_own() -> None:
+    """They share a commit by chance; a sentence about another task would tell a client what is not so."""
+
+    def accept(records: Any, task_id: str, reports: list[SentReport]) -> list[Accepted]:
+        if task_id == "a later hop's":
+            raise RefusedError(WRONG_HOP, "report to hop 1.")
+        return [Accepted(new=True)] * len(reports)
+
+    store, told = Store(), [Told() for _ in range(3)]
+    store.may_go_on.set()
+    given = [each.upload(1, 1) for each in told]
+    given[1] = ("a later hop's", *given[1][1:])
+    uploads_to(store, accept).accept_all(given)
+    kinds = [[getattr(answer, "kind", answer) for answer in each[0]] for each in told]
+    assert kinds == [[Accepted(new=True)] * 2, [WRONG_HOP] * 2, [Accepted(new=True)] * 2]
 
 
 def test_work_that_runs_again_answers_all_once() -> None:

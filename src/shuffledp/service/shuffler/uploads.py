@@ -116,7 +116,12 @@ class Uploads:
             accepting.uploads.sort(key=_task_of)
             answers: list[Answer] = []
             for task_id, uploads in groupby(accepting.uploads, key=_task_of):
-                answers += self._accept(records, task_id, [report for _, some, _ in uploads for report in some])
+                reports = [report for _, some, _ in uploads for report in some]
+                try:
+                    answers += self._accept(records, task_id, reports)
+                except RefusedError as refused:
+                    # A task that takes no reports is no reason to refuse another's.
+                    answers += [refused] * len(reports)
             return answers, bool(records.full_batches()), records.has_backlog()
 
         def answer(done: "Future[tuple[list[Answer], bool, bool]]") -> None:
@@ -128,9 +133,9 @@ class Uploads:
                 return
             answers, fills, has_backlog = done.result()
             accepting.tell_each(answers)
-            if has_backlog:
-                self._store.submit(lambda records: records.work_off())
             self._accepted(sum(isinstance(said, Accepted) and said.new for said in answers), fills)
+            if has_backlog:
+                self._store.submit(lambda records: records.work_off()).add_done_callback(_worked_off)
 
         submit = self._store.submit_here if is_small else self._store.submit
         submit(accept).add_done_callback(answer)
@@ -143,6 +148,12 @@ def _is_small(uploads: list[Upload]) -> bool:
         count += len(reports)
         length += sum(len(report.body) for report in reports)
     return count <= _MOST_HERE and length <= _MOST_BYTES_HERE
+
+
+def _worked_off(done: "Future[None]") -> None:
+    """What was put off is put off once more if it cannot be done; the operator is told."""
+    if (failed := done.exception()) is not None:
+        log("put off once more", level=40, error=type(failed).__name__)
 
 
 def _tell(upload: Upload, answers: Outcome) -> None:

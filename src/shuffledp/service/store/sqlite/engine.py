@@ -188,10 +188,11 @@ class SqliteStore(GroupCommit[R]):
         """Make a store of an earlier version one of this, all of it or nothing."""
         try:
             self._writer.executescript(f"BEGIN; {statements} UPDATE store SET label = '{label}'; COMMIT;")
-        except sqlite3.Error as broken:
+        except (sqlite3.Error, MemoryError) as broken:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            problem, way_out = f"must become one of {label}, and could not ({broken})", "nothing was changed: try again"
+            why = str(broken) or type(broken).__name__
+            problem, way_out = f"must become one of {label}, and could not ({why})", "nothing was changed: try again"
             raise DataError(self._parameter, f"a store of {found}", problem, way_out) from None
 
     def has_room(self) -> bool:

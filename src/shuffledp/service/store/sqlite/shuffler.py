@@ -213,7 +213,7 @@ class SqliteShufflerRecords(SqliteArrivals, SqliteIncoming, SqliteRedeeming):
         self.db.execute("DELETE FROM batches WHERE number = ?", (number,))
 
     def tidy(self, task_id: str, batch_id: str) -> bool:
-        if not self._settle_ids() or not self._settle_tokens(owner_of(task_id), MOST_IDS):
+        if not self._settle_ids(task_id) or not self._settle_tokens(owner_of(task_id), MOST_IDS):
             return False
         number = self._number("sealed", task_id, batch_id)
         if not self._drop_some(f"buckets_{number}", "place"):
@@ -293,7 +293,7 @@ class SqliteShufflerRecords(SqliteArrivals, SqliteIncoming, SqliteRedeeming):
         self.db.execute("UPDATE tasks SET next_position = ? WHERE task_id = ?", (positions, task_id))
         for table in ("leases", "held"):
             self.db.execute(f"DELETE FROM {table} WHERE task_id = ?", (task_id,))
-        if not self._settle_ids():
+        if not self._settle_ids(task_id):
             return False
         row = self.db.execute("SELECT number FROM batches WHERE task_id = ? LIMIT 1", (task_id,)).fetchone()
         if row is None:
