@@ -33,15 +33,12 @@ test quick sweep check evidence: export OPENBLAS_NUM_THREADS = 1
 test quick sweep check evidence: export OMP_NUM_THREADS = 1
 test quick sweep check evidence: export PYTHONDONTWRITEBYTECODE =
 
-# One worker more than cores: a fifth of the time tests wait for processes that they have killed, started or slowed down.
-WORKERS := $(shell echo $$(($$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)))
-
 # mypy works beside the tests, and has its say at the end: on a new checkout it takes half a minute.
 test: setup spark  ## the whole suite, with the checks: at most 15 minutes on 2 cores
 	$(BIN)/ruff check --quiet $(CHECKED)
 	$(BIN)/lint-imports
 	@mkdir -p build; $(BIN)/mypy > build/mypy.txt 2>&1 & types=$$!; \
-	$(BIN)/pytest --numprocesses $(WORKERS) --dist worksteal; tests=$$?; \
+	$(BIN)/pytest --numprocesses auto --dist worksteal; tests=$$?; \
 	wait $$types; typed=$$?; cat build/mypy.txt; exit $$((tests > typed ? tests : typed))
 
 quick: setup  ## ruff, import-linter and the tests that are not in tests/slow.txt: about a minute, for whoever is working

@@ -141,9 +141,9 @@ def test_what_is_wrong_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 class GivesNumbersAgain(Arrivals):
     """As SQLite would number rows: from 1 in a table that was emptied."""
 
-    def write_anew(self, db: sqlite3.Connection, without: str, up_to: int | None = None) -> None:
+    def delete(self, db: sqlite3.Connection, *given: Any) -> None:
         self._next = 1
-        super().write_anew(db, without, up_to)
+        super().delete(db, *given)
 
     def add(self, db: sqlite3.Connection, task_id: str, ids: list[bytes]) -> None:
         self._next = (db.execute("SELECT MAX(number) FROM arrivals").fetchone()[0] or 0) + 1

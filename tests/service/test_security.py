@@ -350,7 +350,7 @@ def test_the_shufflers_tables_after_release(aftermath: Aftermath) -> None:
     own = {name for name in tables if re.fullmatch(r"(parts|pieces)_\d+", name)}
     of_hops, of_tokens = {"received", "incoming"}, {"redeeming", "redeemed", "held"}
     assert set(tables) - own - of_hops - of_tokens == {
-        "store", "tasks", "leases", "accepted", "arrivals", "settling", "batches", "sealed", "sqlite_sequence"
+        "store", "tasks", "leases", "accepted", "arrivals", "settling", "turns", "batches", "sealed", "sqlite_sequence"
     }  # fmt: skip
     # What later hops of a cascade take; the first never does.
     assert all(tables[name] == [] for name in of_hops)

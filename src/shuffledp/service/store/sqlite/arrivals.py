@@ -10,7 +10,7 @@ they came.
 import sqlite3
 from abc import ABC
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache, cached_property
 from typing import Self
 
@@ -131,8 +131,8 @@ class Arrivals:
             remembered = self._sorted[task_id] = number, ids
         return remembered[1]
 
-    def write_anew(self, db: sqlite3.Connection, without: str, up_to: int | None = None) -> None:
-        """Delete what came of a task up to this row, or all of it; what is left is in fewer rows.
+    def delete(self, db: sqlite3.Connection, task_id: str, ids: Collection[bytes], up_to: int) -> None:
+        """Delete these ids of a task, which are all that came of it up to this row; the rest is in fewer rows then.
 
         SQLite overwrites what is deleted, but not what it moves from page to page then; of a table that is emptied as a
         whole every page is overwritten.
@@ -142,19 +142,24 @@ class Arrivals:
         begun = dict(db.execute("SELECT task_id, number FROM settling").fetchall())
         last: dict[tuple[str, bool], int] = {}
         left: dict[tuple[str, bool], list[bytes]] = {}
-        for number, task_id, ids in db.execute("SELECT number, task_id, ids FROM arrivals ORDER BY number"):
-            if task_id == without and (up_to is None or number <= up_to):
+        for number, owner, some in db.execute("SELECT number, task_id, ids FROM arrivals ORDER BY number"):
+            if owner == task_id and number <= up_to:
                 continue
             # What is on its way to its place stays apart from what came later.
-            group = (task_id, number <= begun.get(task_id, 0))
+            group = (owner, number <= begun.get(owner, 0))
             last[group] = number
-            left.setdefault(group, []).extend(_cut(ids))
+            left.setdefault(group, []).append(some)
         db.execute("DELETE FROM arrivals")
-        for group, some in left.items():
-            db.execute("INSERT INTO arrivals VALUES (?, ?, ?)", (last[group], group[0], b"".join(sorted(some))))
+        for group, rows in left.items():
+            db.execute("INSERT INTO arrivals VALUES (?, ?, ?)", (last[group], group[0], b"".join(rows)))
         db.execute("DELETE FROM turns")
         db.execute("INSERT INTO turns VALUES (?)", (turn,))
-        self.look(db)
+        self._sorted.pop(task_id, None)
+        self.count -= len(ids)
+        self._ids[task_id].difference_update(ids)
+        if not self._ids[task_id]:
+            del self._ids[task_id]
+        self._mark = (max(last.values(), default=None), turn)
 
 
 class SqliteArrivals(ABC):
@@ -219,17 +224,17 @@ class SqliteArrivals(ABC):
             self.db.execute(query, (task_id, number, some[-1]))
             return False
         self.db.execute("DELETE FROM settling WHERE task_id = ?", (task_id,))
-        arrivals.write_anew(self.db, task_id, number)
+        arrivals.delete(self.db, task_id, ids, number)
         return not arrivals.of(task_id)
 
     def _forget_some_ids(self, task_id: str) -> int:
         """Delete some ids of a task; how many, 0 if none is left."""
-        waiting = self._arrivals.of(task_id)
+        waiting = list(self._arrivals.of(task_id))
         if waiting:
             # Some may be in their places, too, and are counted there.
             gone = len(waiting) - len(self._in_their_places(task_id, waiting))
             self.db.execute("DELETE FROM settling WHERE task_id = ?", (task_id,))
-            self._arrivals.write_anew(self.db, task_id)
+            self._arrivals.delete(self.db, task_id, waiting, self._arrivals.last)
             if gone:
                 return gone
         some = f"SELECT * FROM accepted WHERE task_id = ? ORDER BY report_id LIMIT {MOST_IDS}"
