@@ -57,7 +57,7 @@ def _delete(db: sqlite3.Connection, task_id: str) -> None:
     for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
         columns = {row[1] for row in db.execute(f"PRAGMA table_info({table})")}
         if table != "tasks" and "task_id" in columns:
-            if table in ("batches", "sealed"):
+            if table in ("batches", "sealed") and "number" in columns:
                 for (number,) in db.execute(f"SELECT number FROM {table} WHERE task_id = ?", (task_id,)).fetchall():
                     db.execute(f"DROP TABLE IF EXISTS parts_{number}")
                     db.execute(f"DROP TABLE IF EXISTS pieces_{number}")
