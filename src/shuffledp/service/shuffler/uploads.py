@@ -151,8 +151,9 @@ def _is_small(uploads: list[Upload]) -> bool:
 
 
 def _worked_off(done: "Future[None]") -> None:
-    """What was put off is put off once more if it cannot be done; the operator is told."""
-    if (failed := done.exception()) is not None:
+    """What was put off is put off once more if it cannot be done; a bug among the reasons is told."""
+    failed = done.exception()
+    if failed is not None and not isinstance(failed, RefusedError):
         log("put off once more", level=40, error=type(failed).__name__)
 
 

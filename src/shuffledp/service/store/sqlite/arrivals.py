@@ -193,7 +193,7 @@ class SqliteArrivals(ABC):
 
     def work_off(self) -> None:
         if self.has_backlog() and (task_id := self._next_to_settle()) is not None:
-            self._settle_ids(task_id)
+            self._settle_ids(task_id, all_of_them=False)
 
     def _next_to_settle(self) -> str | None:
         """The task whose ids are put in their places though no batch of it is sealed."""
@@ -207,25 +207,37 @@ class SqliteArrivals(ABC):
         is_large = count >= ENOUGH_IDS // _LARGE_PART or arrivals.count >= _FAR_TOO_MANY * ENOUGH_IDS
         return task_id if is_large else None
 
-    def _settle_ids(self, task_id: str) -> bool:
-        """Put some ids of a task in their places; True if none is left that waits."""
-        arrivals = self._arrivals
-        if not arrivals.of(task_id):
-            return True
-        begun = self.db.execute("SELECT number, report_id FROM settling WHERE task_id = ?", (task_id,)).fetchone()
-        number, done = begun or (arrivals.last, b"")
-        ids = arrivals.up_to(self.db, task_id, number)
-        start, most = bisect_right(ids, done), max(MOST_IDS, 2 * arrivals.new)
-        some, arrivals.new = ids[start : start + most], 0
-        for count, block in in_blocks(some):
-            self.db.execute(_insert(count), (task_id, *block))
-        if start + len(some) < len(ids):
-            query = "INSERT OR REPLACE INTO settling VALUES (?, ?, ?)"
-            self.db.execute(query, (task_id, number, some[-1]))
-            return False
-        self.db.execute("DELETE FROM settling WHERE task_id = ?", (task_id,))
-        arrivals.delete(self.db, task_id, ids, number)
+    def _settle_ids(self, task_id: str, *, all_of_them: bool = True) -> bool:
+        """Put some ids of a task in their places; True if none is left that waits.
+
+        Called until then, it ends, however many come. Where not all of them are to leave, those that came after it
+        began wait for the next time.
+        """
+        arrivals, begun = self._arrivals, self._settling(task_id)
+        # Of those that came before it began, most came long ago.
+        most, arrivals.new = MOST_IDS if begun is None else max(MOST_IDS, 2 * arrivals.new), 0
+        while arrivals.of(task_id) and most:
+            number, done = begun or (arrivals.last, b"")
+            ids = arrivals.up_to(self.db, task_id, number)
+            start = bisect_right(ids, done)
+            some = ids[start : start + most]
+            for count, block in in_blocks(some):
+                self.db.execute(_insert(count), (task_id, *block))
+            if start + len(some) < len(ids):
+                query = "INSERT OR REPLACE INTO settling VALUES (?, ?, ?)"
+                self.db.execute(query, (task_id, number, some[-1]))
+                return False
+            self.db.execute("DELETE FROM settling WHERE task_id = ?", (task_id,))
+            arrivals.delete(self.db, task_id, ids, number)
+            # Those that came since it began are the next, and if they are few, at once: or it never ends.
+            begun, most = None, most - len(some) if all_of_them else 0
         return not arrivals.of(task_id)
+
+    def _settling(self, task_id: str) -> tuple[int, bytes] | None:
+        """Up to which row a task's ids are put in their places, and up to which id they are there; None if not so."""
+        query = "SELECT number, report_id FROM settling WHERE task_id = ?"
+        row: tuple[int, bytes] | None = self.db.execute(query, (task_id,)).fetchone()
+        return row
 
     def _forget_some_ids(self, task_id: str) -> int:
         """Delete some ids of a task; how many, 0 if none is left."""
